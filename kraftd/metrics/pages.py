@@ -14,17 +14,16 @@ import msgspec
 from prometheus_client.exposition import choose_encoder
 
 from kraftd.control_characters import visible_json
-from kraftd.metrics.board_names import board_families
-from kraftd.metrics.broker_metrics import broker_of
-from kraftd.metrics.exposition import FAMILIES, Exposition
-from kraftd.metrics.health import health
-from kraftd.metrics.hosted_survey import HostedSurvey, survey_hosted
-from kraftd.metrics.http import TEXT, Request, Response, Stream
-from kraftd.metrics.readings import Readings
-from kraftd.metrics.shared_work import SharedWork
-from kraftd.metrics.sliced import WRITE_BUDGET_NS, Sliced
-from kraftd.metrics.status import status
-from kraftd.metrics.survey import Survey, survey
+from kraftd.metrics.families.board_names import board_families
+from kraftd.metrics.families.exposition import FAMILIES, Exposition
+from kraftd.metrics.serving.http import TEXT, Request, Response, Stream
+from kraftd.metrics.serving.shared_work import SharedWork
+from kraftd.metrics.state.health import health
+from kraftd.metrics.state.hosted_survey import HostedSurvey, survey_hosted
+from kraftd.metrics.state.readings import Readings, broker_of
+from kraftd.metrics.state.sliced import WRITE_BUDGET_NS, Sliced
+from kraftd.metrics.state.survey import Survey, survey
+from kraftd.metrics.status_page.status import status
 
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
@@ -43,7 +42,7 @@ _UNKNOWN = b"there are /, /status.json, /metrics, /healthz and /readyz\n"
 @cache
 def page() -> bytes:
     """The status page: one file, which requests only /events."""
-    return files("kraftd.metrics").joinpath("status.html").read_bytes()
+    return files("kraftd.metrics.status_page").joinpath("status.html").read_bytes()
 
 
 class Pages:

@@ -20,7 +20,7 @@ from kraftd.host.snapshots.checkpointing import MADE, CheckpointOrder, make_chec
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from kraftd.metrics.health import health
+from kraftd.metrics.state.health import health
 from kraftd.raft.events import LogStartMoved, SnapshotTaken
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, uuid_text

@@ -18,7 +18,7 @@ from kraftd.controller_node.watching.went_back import (
 from kraftd.messages.vote_request import PartitionData as VotePartition
 from kraftd.messages.vote_request import TopicData as VoteTopic
 from kraftd.messages.vote_request import VoteRequest
-from kraftd.metrics.health import health
+from kraftd.metrics.state.health import health
 from kraftd.raft.effects import ReplicaWentBack
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.raft.replica_views import ReplicaView

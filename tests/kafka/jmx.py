@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kraftd.metrics.family import prometheus_name
+from kraftd.metrics.families.family import prometheus_name
 from testkit.java import QUICK_START, compile_java, find_java, find_javac
 
 DOMAINS = ("kafka.controller", "kafka.log", "kafka.network", "kafka.server")

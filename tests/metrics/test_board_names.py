@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kraftd.histogram import Histogram
-from kraftd.metrics.board_names import JMX_EXPORTER, RULES, STRIMZI, board_families
-from kraftd.metrics.exposition import FAMILIES, Exposition
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.board_names import JMX_EXPORTER, RULES, STRIMZI, board_families
+from kraftd.metrics.families.exposition import FAMILIES, Exposition
+from kraftd.metrics.state.readings import Readings
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
 from tests.controller_node.harness import Harness

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftd.metrics.causes import Cause
-from kraftd.metrics.health import MAX_NAMED, Health, health
-from kraftd.metrics.status import status
+from kraftd.metrics.state.health import MAX_NAMED, Health, health
+from kraftd.metrics.status_page.causes import Cause
+from kraftd.metrics.status_page.status import status
 from tests.broker_node.harness import PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing, in_directory
 from tests.metrics.watched import readings

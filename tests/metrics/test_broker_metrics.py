@@ -12,8 +12,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from kraftd.groups.group import GroupType
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from kraftd.metrics import broker_metrics, family
-from kraftd.metrics.exposition import Exposition
+from kraftd.metrics.families import broker_metrics, family
+from kraftd.metrics.families.exposition import Exposition
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
 from tests.broker_node.harness import PATHS, BrokerHarness, records

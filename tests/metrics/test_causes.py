@@ -10,11 +10,11 @@ import pytest
 
 from kraftd.config.listeners import parse_metrics_nodes
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
-from kraftd.metrics.causes import CRITICAL, WARNING
-from kraftd.metrics.links import status_urls
-from kraftd.metrics.sight import Sight
-from kraftd.metrics.status import status
-from kraftd.metrics.survey import Example, Group, Survey
+from kraftd.metrics.state.sight import Sight
+from kraftd.metrics.state.survey import Example, Group, Survey
+from kraftd.metrics.status_page.causes import CRITICAL, WARNING
+from kraftd.metrics.status_page.links import status_urls
+from kraftd.metrics.status_page.status import status
 from kraftd.raft.effects import LeadershipChanged
 from kraftd.types import Endpoint
 from tests.controller_node.harness import Harness

@@ -13,10 +13,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from kraftd.histogram import Histogram
-from kraftd.metrics import own_metrics
-from kraftd.metrics.exposition import FAMILIES, Exposition
-from kraftd.metrics.family import prometheus_name
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families import own_metrics
+from kraftd.metrics.families.exposition import FAMILIES, Exposition
+from kraftd.metrics.families.family import prometheus_name
+from kraftd.metrics.state.readings import Readings
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
 from tests.controller_node.harness import Harness

@@ -10,7 +10,7 @@ import msgspec
 from kraftd.controller_node import events
 from kraftd.host.snapshots.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.log.memory_disk import MemoryDisk
-from kraftd.metrics.health import Health, Progress, health
+from kraftd.metrics.state.health import Health, Progress, health
 from kraftd.raft import events as raft_events
 from kraftd.types import OffsetAndEpoch
 from tests.controller_node.harness import START_MS, Harness

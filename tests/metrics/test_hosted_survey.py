@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kraftd.metrics import hosted_survey as module
-from kraftd.metrics.hosted_survey import DirectoryRow, FetcherRow, HostedSurvey, LagRow, survey_hosted
-from kraftd.metrics.http import Request, Response
 from kraftd.metrics.pages import Pages
+from kraftd.metrics.serving.http import Request, Response
+from kraftd.metrics.state import hosted_survey as module
+from kraftd.metrics.state.hosted_survey import DirectoryRow, FetcherRow, HostedSurvey, LagRow, survey_hosted
 from tests.broker_node.harness import PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing, in_directory
 from tests.broker_node.test_following import LEADER, Follower, batch

@@ -9,9 +9,9 @@ from http import HTTPStatus
 
 import pytest
 
-from kraftd.metrics import http
-from kraftd.metrics.http import TEXT, BadRequest, HttpConnections, Request, Response, parse_head
-from kraftd.metrics.known_hosts import with_known_hosts
+from kraftd.metrics.serving import http
+from kraftd.metrics.serving.http import TEXT, BadRequest, HttpConnections, Request, Response, parse_head
+from kraftd.metrics.serving.known_hosts import with_known_hosts
 
 
 async def echo(request: Request) -> Response:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kraftd.metrics.exposition import FAMILIES
+from kraftd.metrics.families.exposition import FAMILIES
 from tests.metrics.record_incidents import FAULT_S, INCIDENTS, STEP_S
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,12 +12,12 @@ import pytest
 
 from kraftd.histogram import Histogram
 from kraftd.metrics import pages as pages_module
-from kraftd.metrics import sliced as sliced_module
-from kraftd.metrics import survey as survey_module
-from kraftd.metrics.http import Request, Response
 from kraftd.metrics.pages import Pages
-from kraftd.metrics.status import status
-from kraftd.metrics.survey import MAX_EXAMPLES, Survey, survey
+from kraftd.metrics.serving.http import Request, Response
+from kraftd.metrics.state import sliced as sliced_module
+from kraftd.metrics.state import survey as survey_module
+from kraftd.metrics.state.survey import MAX_EXAMPLES, Survey, survey
+from kraftd.metrics.status_page.status import status
 from tests.controller.cluster import Cluster, partition
 from tests.controller_node.harness import Harness
 from tests.metrics.watched import readings

@@ -7,7 +7,7 @@ from pathlib import Path
 from kraftd.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
-from kraftd.metrics.status import Transactions, status
+from kraftd.metrics.status_page.status import Transactions, status
 from kraftd.wire.api import ApiKey
 from tests.broker_node.harness import BrokerHarness, records
 from tests.metrics.test_broker_metrics import found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftd.histogram import Histogram
-from kraftd.metrics.readings import Readings, SnapshotReadings
+from kraftd.metrics.state.readings import Readings, SnapshotReadings
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Traffic

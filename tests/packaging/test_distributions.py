@@ -17,7 +17,7 @@ SHARED = ("kraftd.service", "alerts.yml", "grafana-dashboard.json")
 MADE_S = 1_700_000_000
 CODE = (
     "from importlib.resources import files; import kraftd.messages.registry as r; "
-    "print(len(r.APIS) > 50, files('kraftd.metrics').joinpath('status.html').is_file())"
+    "print(len(r.APIS) > 50, files('kraftd.metrics.status_page').joinpath('status.html').is_file())"
 )
 
 

@@ -23,7 +23,7 @@ from kraftd.log.errors import StorageError
 
 if TYPE_CHECKING:
     from kraftd.metadata.image import Image
-    from kraftd.metrics.survey import Survey
+    from kraftd.metrics.state.survey import Survey
     from kraftd.types import Endpoint
 
 MAX_BROKERS = 50  # whose listeners are asked
@@ -59,7 +59,7 @@ async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) ->
 
 
 def _surveyed(image: Image) -> Survey:
-    from kraftd.metrics.survey import survey
+    from kraftd.metrics.state.survey import survey
 
     steps = survey(image)
     while True:

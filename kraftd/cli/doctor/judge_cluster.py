@@ -8,7 +8,7 @@ from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
 from kraftd.cli.doctor.judge_peers import Answer
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import BrokerState
-from kraftd.metrics.survey import Group, Survey
+from kraftd.metrics.state.survey import Group, Survey
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Endpoint, address_text
 
 NAMED = 5  # partitions of a finding

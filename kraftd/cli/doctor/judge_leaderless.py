@@ -8,7 +8,7 @@ from kraftd.cli.doctor.findings import Finding, problem
 from kraftd.cli.doctor.judge_cluster import examples_text, is_lost, partitions_text
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import PartitionState
-from kraftd.metrics.survey import Group
+from kraftd.metrics.state.survey import Group
 
 UNCLEAN = "electing another replica loses records (kafka-leader-election.sh)"
 

@@ -10,7 +10,7 @@ from kraftd.cli.doctor.findings import Finding, note, warning
 from kraftd.cli.doctor.judge_cluster import examples_text, is_lost, partitions_text
 from kraftd.cli.doctor.judge_throttles import REMOVE, limits_on
 from kraftd.metadata.image import Image
-from kraftd.metrics.survey import Example, Group
+from kraftd.metrics.state.survey import Example, Group
 from kraftd.types import DIRECTORY_LOST, address_text, time_text, uuid_text
 
 FULL_RATIO = 0.01  # of a disk's bytes; a broker's appends need some

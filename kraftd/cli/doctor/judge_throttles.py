@@ -8,7 +8,7 @@ from kraftd.cli.doctor.findings import Finding, warning
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftd.metadata.throttled import FOLLOWERS, LEADERS, rate_key, replicas_key, throttled
-from kraftd.metrics.survey import Example, Survey
+from kraftd.metrics.state.survey import Example, Survey
 
 ALL_BROKERS = ""  # the resource with configs for all of them
 REMOVE = "kafka-reassign-partitions.sh --verify removes the throttles of a finished plan"

@@ -16,13 +16,13 @@ from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffse
 from kraftd.messages.list_offsets_response import ListOffsetsResponse
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
-from kraftd.metrics.survey import Group
+from kraftd.metrics.state.survey import Group
 from kraftd.wire.error_code import ErrorCode, error_name
 
 if TYPE_CHECKING:
     from kraftd.cli.sources.source import Source
     from kraftd.metadata.image import Image
-    from kraftd.metrics.survey import Example, Survey
+    from kraftd.metrics.state.survey import Example, Survey
     from kraftd.wire.message import Message
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")

@@ -12,7 +12,7 @@ from typing import Any
 from kraftd.controller_node.node import Node
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
-from kraftd.metrics.sight import Sight
+from kraftd.metrics.state.sight import Sight
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.peers.sending import SOFTWARE, LoopWiring

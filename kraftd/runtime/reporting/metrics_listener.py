@@ -18,12 +18,12 @@ from kraftd.config import DaemonConfig
 from kraftd.config.listeners import METRICS_LISTENER
 from kraftd.histogram import Histogram
 from kraftd.host.upkeep.snapshot_keeper import SnapshotKeeper
-from kraftd.metrics.http import MAX_CONNECTIONS, Handler, HttpConnections
-from kraftd.metrics.known_hosts import with_known_hosts
-from kraftd.metrics.links import status_urls
 from kraftd.metrics.pages import Pages
-from kraftd.metrics.password import with_password
-from kraftd.metrics.readings import Readings, SnapshotReadings
+from kraftd.metrics.serving.http import MAX_CONNECTIONS, Handler, HttpConnections
+from kraftd.metrics.serving.known_hosts import with_known_hosts
+from kraftd.metrics.serving.password import with_password
+from kraftd.metrics.state.readings import Readings, SnapshotReadings
+from kraftd.metrics.status_page.links import status_urls
 from kraftd.runtime.connections.acceptor import Acceptor
 from kraftd.runtime.reporting.loop_hold_times import BOUNDS_MS, LoopHoldTimes
 from kraftd.runtime.runner import Runner

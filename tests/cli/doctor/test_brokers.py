@@ -20,7 +20,7 @@ from kraftd.messages.register_broker_record import RegisterBrokerRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import TOPIC_RESOURCE
-from kraftd.metrics.survey import Survey, survey
+from kraftd.metrics.state.survey import Survey, survey
 from kraftd.types import DIRECTORY_UNASSIGNED, Endpoint
 from testkit.process import free_port, wait_until
 from tests.cli.doctor.test_doctor import CLUSTER_ID, examined, wrong

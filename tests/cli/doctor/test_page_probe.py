@@ -8,10 +8,10 @@ from pathlib import Path
 from kraftd.cli.doctor.findings import Finding
 from kraftd.cli.doctor.page_probe import REMEDY, probe_page
 from kraftd.config import load
-from kraftd.metrics.health import MAX_NAMED
-from kraftd.metrics.http import HttpConnections, Request, Response, Stream
 from kraftd.metrics.pages import Pages
-from kraftd.metrics.password import with_password
+from kraftd.metrics.serving.http import HttpConnections, Request, Response, Stream
+from kraftd.metrics.serving.password import with_password
+from kraftd.metrics.state.health import MAX_NAMED
 from kraftd.net.tls.contexts import TlsContexts
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority

@@ -21,7 +21,7 @@ from kraftd.cli.doctor.judge_replicas import Behind, Ends, Seen, is_full, judge_
 from kraftd.cli.doctor.judge_throttles import judge_throttles
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
-from kraftd.metrics.survey import Example, Group
+from kraftd.metrics.state.survey import Example, Group
 from testkit.process import free_port, wait_until
 from tests.cli.doctor.test_brokers import OTHER, broker, image_of, partition, shown, surveyed
 from tests.cli.doctor.test_doctor import CLUSTER_ID

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.metrics.exposition import FAMILIES
+from kraftd.metrics.families.exposition import FAMILIES
 from testkit.process import wait_until
 from tests.kafka.broker.pair import BrokerPair
 from tests.kafka.broker.test_random_share_requests import Drawn, begin

@@ -17,8 +17,8 @@ from kraftd.messages.create_topics_request import (
 )
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.image import Image
-from kraftd.metrics.exposition import CONTROLLER_FAMILIES
-from kraftd.metrics.quorum_metrics import STATES
+from kraftd.metrics.families.exposition import CONTROLLER_FAMILIES
+from kraftd.metrics.families.quorum_metrics import STATES
 from kraftd.wire.message import Message
 from testkit.process import free_port, wait_until
 from tests.kafka.differential.pair import GaveUp, Pair

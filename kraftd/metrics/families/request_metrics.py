@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from kraftd.histogram import Histogram
-from kraftd.metrics.broker_metrics import broker_of
-from kraftd.metrics.family import NS_PER_MS, Bean, Family, Samples
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.family import NS_PER_MS, Bean, Family, Samples
+from kraftd.metrics.state.readings import Readings, broker_of
 from kraftd.requests.stats import ApiStats
 from kraftd.wire.api import ApiKey, request_class
 from kraftd.wire.error_code import ErrorCode

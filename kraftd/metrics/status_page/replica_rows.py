@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kraftd.messages.describe_quorum_response import PartitionData
-from kraftd.metrics.readings import Readings
-from kraftd.metrics.sight import Sight
+from kraftd.metrics.state.readings import Readings
+from kraftd.metrics.state.sight import Sight
 from kraftd.raft.replica_views import ReplicaView
 from kraftd.types import ReplicaKey, uuid_text
 

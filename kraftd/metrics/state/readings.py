@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kraftd.broker_node.node import BrokerNode
 from kraftd.controller_node.node import Node
 from kraftd.histogram import Histogram
 from kraftd.host.storage import Storage
-from kraftd.metrics.sight import Sight
-from kraftd.metrics.survey import Survey
+from kraftd.metrics.state.sight import Sight
+from kraftd.metrics.state.survey import Survey
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Traffic
 from kraftd.raft.metrics import RaftMetrics
@@ -97,3 +98,8 @@ class Readings:
 
     def __repr__(self) -> str:
         return f"<Readings of {self.node!r} at {self.now_ms} ms>"
+
+
+def broker_of(readings: Readings) -> BrokerNode | None:
+    """The broker of the process, if it is one."""
+    return readings.clients if isinstance(readings.clients, BrokerNode) else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kraftd.metadata.state import BrokerState
-from kraftd.metrics.family import Bean, Family, Samples
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.family import Bean, Family, Samples
+from kraftd.metrics.state.readings import Readings
 
 # KIP-1131: the numbers of a broker's states.
 FENCED, IN_CONTROLLED_SHUTDOWN, ACTIVE = 10, 20, 30

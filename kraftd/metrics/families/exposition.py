@@ -12,7 +12,7 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
-from kraftd.metrics import (
+from kraftd.metrics.families import (
     broker_metrics,
     cleaner_metrics,
     client_metrics,
@@ -26,8 +26,8 @@ from kraftd.metrics import (
     share_metrics,
     transaction_metrics,
 )
-from kraftd.metrics.family import Family
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.family import Family
+from kraftd.metrics.state.readings import Readings
 
 CONTROLLER_FAMILIES: tuple[Family, ...] = (
     *controller_metrics.FAMILIES,

@@ -9,9 +9,9 @@ from kraftd.broker_node.node import BrokerNode
 from kraftd.groups.shard import ShardStatus
 from kraftd.groups.transactions.seen import oldest_open
 from kraftd.groups.transactions.shard import TransactionShard
-from kraftd.metrics.broker_metrics import broker_of, of_broker
-from kraftd.metrics.family import NS_PER_MS, Bean, Family, own
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.broker_metrics import of_broker
+from kraftd.metrics.families.family import NS_PER_MS, Bean, Family, own
+from kraftd.metrics.state.readings import Readings, broker_of
 
 _MARKERS = Bean("kafka.coordinator.transaction", "TransactionMarkerChannelManager")
 _VERIFIED = Bean("kafka.server", "AddPartitionsToTxnManager")

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from http import HTTPStatus
 
-from kraftd.metrics.http import TEXT, Handler, Request, Response, Stream
+from kraftd.metrics.serving.http import TEXT, Handler, Request, Response, Stream
 
 _CHALLENGE = (("WWW-Authenticate", 'Basic realm="kraftd", charset="UTF-8"'),)
 

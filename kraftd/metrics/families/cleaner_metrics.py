@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kraftd.log_dirs.cleaner import LogCleaner
-from kraftd.metrics.broker_metrics import broker_of
-from kraftd.metrics.family import Bean, Family, ReadOne, Samples
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.family import Bean, Family, ReadOne, Samples
+from kraftd.metrics.state.readings import Readings, broker_of
 
 _CLEANER = Bean("kafka.log", "LogCleaner")
 _LOGS = Bean("kafka.log", "LogCleanerManager")

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from kraftd.metrics import health as states
-from kraftd.metrics.broker_metrics import broker_of
-from kraftd.metrics.health import Health
-from kraftd.metrics.readings import Readings
-from kraftd.metrics.replica_rows import ReplicaRow
-from kraftd.metrics.survey import Group, Survey
+from kraftd.metrics.state import health as states
+from kraftd.metrics.state.health import Health
+from kraftd.metrics.state.readings import Readings, broker_of
+from kraftd.metrics.state.survey import Group, Survey
+from kraftd.metrics.status_page.replica_rows import ReplicaRow
 
 CRITICAL, WARNING = "critical", "warning"
 MAX_DETAILS = 10

@@ -11,9 +11,9 @@ from kraftd.broker_node.share_groups.led_partitions import LedSharePartition
 from kraftd.broker_node.share_groups.share_counts import GroupCounts
 from kraftd.groups.share_state.coordinator import ShareCoordinator
 from kraftd.histogram import Histogram
-from kraftd.metrics.broker_metrics import broker_of, of_broker, shards_by_status
-from kraftd.metrics.family import NS_PER_MS, Bean, Family, ReadOne, Samples, Value
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.broker_metrics import of_broker, shards_by_status
+from kraftd.metrics.families.family import NS_PER_MS, Bean, Family, ReadOne, Samples, Value
+from kraftd.metrics.state.readings import Readings, broker_of
 from kraftd.partition.share.states import ACCEPT, REJECT, RELEASE, RENEW
 
 _PARTITIONS = Bean("kafka.server", "SharePartitionMetrics")

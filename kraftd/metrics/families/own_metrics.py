@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraftd.metrics.family import NS_PER_SECOND, Family, Read, Samples, own
-from kraftd.metrics.health import health
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.family import NS_PER_SECOND, Family, Read, Samples, own
+from kraftd.metrics.state.health import health
+from kraftd.metrics.state.readings import Readings
 from kraftd.raft.replica_views import ReplicaView
 
 

@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 from kraftd.broker_node.coordination.coordination import Coordination
 from kraftd.broker_node.coordination.coordinators import Coordinators
-from kraftd.metrics.broker_metrics import broker_of
-from kraftd.metrics.family import Bean, Family, ReadOne
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.family import Bean, Family, ReadOne
+from kraftd.metrics.state.readings import Readings, broker_of
 from kraftd.recent import Recent
 
 _OF: tuple[tuple[str, str, Callable[[Coordinators], Coordination]], ...] = (

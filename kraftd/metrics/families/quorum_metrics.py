@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraftd.metrics.family import Bean, Family, Samples
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.family import Bean, Family, Samples
+from kraftd.metrics.state.readings import Readings
 from kraftd.net.outbound import Traffic
 from kraftd.raft.metrics import RaftMetrics
 

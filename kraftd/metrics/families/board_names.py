@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from kraftd.metrics.family import Family, Read, Samples
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.family import Family, Read, Samples
+from kraftd.metrics.state.readings import Readings
 
 STRIMZI = "strimzi"
 JMX_EXPORTER = "jmx-exporter"

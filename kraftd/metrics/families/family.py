@@ -20,7 +20,7 @@ from prometheus_client.core import (
 )
 
 from kraftd.histogram import Histogram
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.state.readings import Readings
 
 NS_PER_MS = 1_000_000
 NS_PER_SECOND = 1_000_000_000

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from kraftd.fetch.session_cache import SessionCache
 from kraftd.histogram import Histogram
-from kraftd.metrics.family import NS_PER_MS, Family, Samples, own
-from kraftd.metrics.readings import Readings
-from kraftd.metrics.request_metrics import api_name, error_samples, total_of, version_samples
+from kraftd.metrics.families.family import NS_PER_MS, Family, Samples, own
+from kraftd.metrics.families.request_metrics import api_name, error_samples, total_of, version_samples
+from kraftd.metrics.state.readings import Readings
 from kraftd.requests.stats import ApiStats
 
 

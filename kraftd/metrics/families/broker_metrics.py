@@ -20,8 +20,8 @@ from kraftd.groups.group import Group, GroupType
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.shard import ShardStatus
 from kraftd.groups.shards import Shards
-from kraftd.metrics.family import Bean, Family, Labels, ReadOne, Samples, Value, own
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.family import Bean, Family, Labels, ReadOne, Samples, Value, own
+from kraftd.metrics.state.readings import Readings, broker_of
 from kraftd.partition.partition import Partition
 
 _TOPICS = Bean("kafka.server", "BrokerTopicMetrics")
@@ -37,11 +37,6 @@ _PURGATORY = Bean("kafka.server", "DelayedOperationPurgatory")
 _SESSIONS = Bean("kafka.server", "FetchSessionCache")
 _BROKER = Bean("kafka.server", "KafkaServer")
 _OPERATION: Labels = ("delayedOperation",)
-
-
-def broker_of(readings: Readings) -> BrokerNode | None:
-    """The broker of the process, if it is one."""
-    return readings.clients if isinstance(readings.clients, BrokerNode) else None
 
 
 def of_broker(read: Callable[[BrokerNode], Value | None]) -> ReadOne:

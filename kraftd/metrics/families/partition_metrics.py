@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraftd.metrics.broker_metrics import hosted_of
-from kraftd.metrics.family import Bean, Family, Labels, Samples
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.broker_metrics import hosted_of
+from kraftd.metrics.families.family import Bean, Family, Labels, Samples
+from kraftd.metrics.state.readings import Readings
 from kraftd.partition.partition import Partition
 
 _PARTITION = Bean("kafka.cluster", "Partition")

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from http import HTTPStatus
 from ipaddress import ip_address
 
-from kraftd.metrics.http import TEXT, Handler, Request, Response, Stream
+from kraftd.metrics.serving.http import TEXT, Handler, Request, Response, Stream
 
 PROBES = ("/healthz", "/readyz")  # answered by any name: an orchestrator's probe may use any
 LOCAL = "localhost"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kraftd.broker_node.lifecycle import BrokerState
-from kraftd.metrics.broker_metrics import broker_of
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.state.readings import Readings, broker_of
 
 SERVING = "serving"
 LOADING = "loading"

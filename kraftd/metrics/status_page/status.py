@@ -13,14 +13,13 @@ from kraftd.groups.transactions.seen import Open, oldest_open
 from kraftd.histogram import Histogram
 from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.metadata.state import BrokerState
-from kraftd.metrics.broker_metrics import broker_of
-from kraftd.metrics.causes import Cause, causes
-from kraftd.metrics.health import BrokerHealth, health
-from kraftd.metrics.hosted_survey import HostedSurvey
-from kraftd.metrics.readings import Readings
-from kraftd.metrics.replica_rows import ReplicaRow, known_by, replica_rows
-from kraftd.metrics.survey import Survey
-from kraftd.metrics.transaction_metrics import transaction_shards
+from kraftd.metrics.families.transaction_metrics import transaction_shards
+from kraftd.metrics.state.health import BrokerHealth, health
+from kraftd.metrics.state.hosted_survey import HostedSurvey
+from kraftd.metrics.state.readings import Readings, broker_of
+from kraftd.metrics.state.survey import Survey
+from kraftd.metrics.status_page.causes import Cause, causes
+from kraftd.metrics.status_page.replica_rows import ReplicaRow, known_by, replica_rows
 from kraftd.types import uuid_text
 
 MAX_BROKERS = 200  # with rows; inactive ones come first

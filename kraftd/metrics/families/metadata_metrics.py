@@ -8,9 +8,9 @@ from typing import Protocol
 
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import KRAFT_VERSION
-from kraftd.metrics.broker_metrics import hosted_of
-from kraftd.metrics.family import Bean, Family, Read, Samples
-from kraftd.metrics.readings import Readings
+from kraftd.metrics.families.broker_metrics import hosted_of
+from kraftd.metrics.families.family import Bean, Family, Read, Samples
+from kraftd.metrics.state.readings import Readings
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
 
 _LOADER = Bean("kafka.server", "MetadataLoader")

@@ -1,0 +1,1 @@
+"""HTTP for a scrape and a page: connections with limits, known hosts, a password, work that is shared."""
