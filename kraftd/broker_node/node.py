@@ -311,7 +311,7 @@ class BrokerNode(AnsweringNode):
 
     def _become_ready(self) -> None:
         """Be ready to serve once the metadata is known, and the logs of all hosted partitions are open."""
-        self.produces.log_waits.log_opened()
+        self.produces.log_waits.release(self.now_ms)
         if self.view.is_loaded and self._is_hosting and not self.replicas.opening_count:
             self.lifecycle.ready(self.now_ms)
 

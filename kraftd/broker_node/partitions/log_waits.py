@@ -55,7 +55,7 @@ class LogWaits:
         call.settled = True
         return True
 
-    def log_opened(self, now_ms: int = 0) -> None:
+    def release(self, now_ms: int) -> None:
         """Handle the calls whose logs are there, and those whose time has come."""
         if not self._waiting:
             return
@@ -76,7 +76,7 @@ class LogWaits:
         self._released = None
 
     def deadline_ms(self) -> int | None:
-        """When `log_opened` has work next; None for never."""
+        """When a call has waited for its time; None for never."""
         return min((one.until_ms for one in self._waiting), default=None)
 
     def _lacks_log(self, partitions: Collection[TopicPartition]) -> bool:

@@ -144,14 +144,12 @@ class Produces:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work next; None for never."""
-        for_log_ms, for_replicas_ms = self.log_waits.deadline_ms(), self._by_deadline.deadline_ms()
-        if for_log_ms is None or for_replicas_ms is None:
-            return for_log_ms if for_replicas_ms is None else for_replicas_ms
-        return min(for_log_ms, for_replicas_ms)
+        both = self.log_waits.deadline_ms(), self._by_deadline.deadline_ms()
+        return min([one for one in both if one is not None], default=None)
 
     def run_due(self, now_ms: int) -> None:
         """Answer what has waited for its timeout."""
-        self.log_waits.log_opened(now_ms)
+        self.log_waits.release(now_ms)
         for under_way in self._by_deadline.expire(now_ms):
             for part in self._parts_of.pop(under_way, ()):
                 if self._unreplicated.abandon(part) is not None:
