@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from click.core import ParameterSource
 from kraftd.cli.failures import FAILED, OK
 
 if TYPE_CHECKING:
+    from kraftd.simulation.options import WorldKind
     from kraftd.simulation.run import Outcome, Summary
 
 LOADS = ("compaction", "consumer groups", "share groups")  # the simulator's, without its imports
@@ -77,36 +79,27 @@ def sim(
         raise click.UsageError("--lost-majority worlds are of one kind: leave --short and --brokers out.")
     if loads and not brokers:
         raise click.UsageError("--load is of worlds with brokers: add --brokers.")
-    loads = tuple(sorted(set(loads)))
+    from kraftd.simulation.options import WorldKind
+
+    kind = None if lost_majority else WorldKind(short, brokers, tuple(sorted(set(loads))))
     if seed is not None:
         given = click.get_current_context().get_parameter_source
         for several in ("seeds", "first", "jobs"):
             if given(several) is ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--seed runs one world: leave --{several} out, or --seed.")
-        return _one(seed, short, brokers, loads, lost_majority, trace, shrink)
+        return _one(seed, kind, trace, shrink)
     if trace:
         raise click.UsageError("--trace is for one seed: give --seed.")
-    return _many(first, seeds, jobs, short, brokers, loads, lost_majority, shrink)
+    return _many(first, seeds, jobs, kind, shrink)
 
 
-def _one(
-    seed: int,
-    short: bool,
-    brokers: bool,
-    loads: tuple[str, ...],
-    lost_majority: bool,
-    trace: bool,
-    shrink: bool,
-) -> int:
+def _one(seed: int, kind: WorldKind | None, trace: bool, shrink: bool) -> int:
+    """Run a seed; without a kind, of a world that loses its majority."""
     from kraftd.simulation.lost_majority import run_lost_majority
     from kraftd.simulation.run import run_seed
 
     echo = click.echo if trace else None
-    outcome = (
-        run_lost_majority(seed, echo)
-        if lost_majority
-        else run_seed(seed, echo=echo, short=short, brokers=brokers, loads=loads)
-    )
+    outcome = run_lost_majority(seed, echo) if kind is None else run_seed(seed, echo=echo, kind=kind)
     click.echo(f"Seed {seed}: {outcome.world}")
     click.echo(
         f"Events: {outcome.events}, simulated: {outcome.simulated_us / 1e6:.1f} s, digest: {outcome.digest}"
@@ -118,25 +111,16 @@ def _one(
     return FAILED
 
 
-def _many(
-    first: int,
-    count: int,
-    jobs: int,
-    short: bool,
-    brokers: bool,
-    loads: tuple[str, ...],
-    lost_majority: bool,
-    shrink: bool,
-) -> int:
+def _many(first: int, count: int, jobs: int, kind: WorldKind | None, shrink: bool) -> int:
     import time
 
     from kraftd.simulation.lost_majority import run_lost_majority
-    from kraftd.simulation.run import Summary, run_seeds
+    from kraftd.simulation.run import Summary, run_seed, run_seeds
 
     summary = Summary()
     started_s = time.monotonic()
-    kind = run_lost_majority if lost_majority else None
-    for outcome in run_seeds(first, count, jobs, short=short, brokers=brokers, loads=loads, kind=kind):
+    run_one = run_lost_majority if kind is None else partial(run_seed, kind=kind)
+    for outcome in run_seeds(first, count, jobs, run_one):
         summary.add(outcome)
         if outcome.failed:
             _show(outcome, shrink and len(summary.failures) == 1)
@@ -151,7 +135,7 @@ def _show(outcome: Outcome, shrink: bool) -> None:
         from kraftd.simulation.shrink import planned
         from kraftd.simulation.shrink import shrink as shrunk
 
-        plan = planned(outcome.seed, short=outcome.short, brokers=outcome.brokers, loads=outcome.loads)
+        plan = planned(outcome)
         faults = shrunk(outcome)
         click.echo(f"  {len(faults)} of its {len(plan)} planned faults are enough:")
         for fault in faults:

@@ -23,7 +23,7 @@ from kraftd.metadata_dir.rescue.sole_voter import Survey, compare, make_sole_vot
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.cluster import WALL_MS, Host
-from kraftd.simulation.options import Options, draw_options
+from kraftd.simulation.options import SHORT, Options, draw_options
 from kraftd.simulation.processes.files import LISTENER, PATH
 from kraftd.simulation.processes.mirror import LogMirror, entry_of
 from kraftd.simulation.run import Outcome
@@ -62,7 +62,7 @@ def run_lost_majority(seed: int, echo: Callable[[str], None] | None = None) -> O
 
 def draw_first(seed: int) -> Options:
     """The options of both worlds: those of the seed, if they leave a majority to lose."""
-    options = draw_options(seed, short=True)
+    options = draw_options(seed, SHORT)
     return options._replace(
         voter_count=max(3, options.voter_count),
         dynamic=True,

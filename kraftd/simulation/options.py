@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from kraftd.host.upkeep.retention import RetentionRules
 from kraftd.host.upkeep.snapshot_keeper import KeeperSettings
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION
@@ -253,16 +255,28 @@ class Options(NamedTuple):
         )
 
 
-def draw_options(
-    seed: int, *, short: bool = False, brokers: bool = False, loads: tuple[str, ...] = ()
-) -> Options:
-    """The options of a seed; a short world has shorter phases with as many events per second. With `brokers`
-    it has controllers and brokers, and with `loads` these instead of those that it draws.
+class WorldKind(Struct, frozen=True):
+    """What is asked of the world of a seed.
+
+    A `short` one has shorter phases with as many events per second. One with `brokers` has controllers and
+    brokers, and with `loads`, some of LOADS, these instead of those that it draws.
     """
-    options = _with_brokers(seed, _draw(seed), loads) if brokers else _draw(seed)
+
+    short: bool = False
+    brokers: bool = False
+    loads: tuple[str, ...] = ()
+
+
+ANY = WorldKind()
+SHORT = WorldKind(short=True)
+
+
+def draw_options(seed: int, kind: WorldKind = ANY) -> Options:
+    """The options of a seed's world."""
+    options = _with_brokers(seed, _draw(seed), kind.loads) if kind.brokers else _draw(seed)
     return (
         options._replace(safety_us=options.safety_us // 4, quiet_us=3 * SECOND, shutdown_ms=1_500)
-        if short
+        if kind.short
         else options
     )
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.faults.nemesis import Fault
+from kraftd.simulation.options import ANY, WorldKind
 from kraftd.simulation.schedule import SECOND
 from kraftd.simulation.world import World
 
@@ -28,10 +29,8 @@ class Outcome(Struct):
     seed: int
     world: str
     controllers: bool
-    brokers: bool = False
-    short: bool = False
+    kind: WorldKind = ANY
     lost_majority: bool = False
-    loads: tuple[str, ...] = ()  # that were asked for
     invariant: str | None = None
     text: str = ""
     steps: int = 0
@@ -45,10 +44,11 @@ class Outcome(Struct):
     @property
     def command(self) -> str:
         """The command that runs this seed again."""
-        kind = " --lost-majority" if self.lost_majority else " --short" if self.short else ""
-        kind += " --brokers" if self.brokers else ""
-        kind += "".join(f" --load '{load}'" for load in self.loads)
-        return f"kraftd sim{kind} --seed {self.seed}"
+        kind = self.kind
+        options = " --lost-majority" if self.lost_majority else " --short" if kind.short else ""
+        options += " --brokers" if kind.brokers else ""
+        options += "".join(f" --load '{load}'" for load in kind.loads)
+        return f"kraftd sim{options} --seed {self.seed}"
 
     @property
     def events(self) -> int:
@@ -68,15 +68,12 @@ def run_seed(
     seed: int,
     faults: Sequence[Fault] | None = None,
     echo: Callable[[str], None] | None = None,
-    *,
-    short: bool = False,
-    brokers: bool = False,
-    loads: tuple[str, ...] = (),
+    kind: WorldKind = ANY,
 ) -> Outcome:
     """Run one world to its end, or to the first invariant that does not hold."""
     started_s = time.process_time()
-    world = World(seed, faults=faults, echo=echo, short=short, brokers=brokers, loads=loads)
-    outcome = Outcome(seed, repr(world.options), world.options.controllers, brokers, short, loads=loads)
+    world = World(seed, faults=faults, echo=echo, kind=kind)
+    outcome = Outcome(seed, repr(world.options), world.options.controllers, kind)
     try:
         world.run()
     except Violation as violation:
@@ -104,19 +101,12 @@ def run_seeds(
     first: int,
     count: int,
     jobs: int = 1,
-    *,
-    short: bool = False,
-    brokers: bool = False,
-    loads: tuple[str, ...] = (),
-    kind: Callable[[int], Outcome] | None = None,
+    run_one: Callable[[int], Outcome] = run_seed,
 ) -> Iterator[Outcome]:
     """Run `count` seeds from `first` on, in as many processes as there are jobs; yields outcomes in order of
     completion.
-
-    `kind` is the function that runs a seed.
     """
-    one = partial(run_seed, short=short, brokers=brokers, loads=loads) if kind is None else kind
-    seeds, run = range(first, first + count), partial(_run_in_a_job, run=one)
+    seeds, run = range(first, first + count), partial(_run_in_a_job, run=run_one)
     if jobs == 1:
         yield from map(run, seeds)
         return

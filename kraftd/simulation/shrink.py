@@ -14,25 +14,20 @@ from kraftd.simulation.world import World
 MAX_RUNS = 300
 
 
-def planned(
-    seed: int, *, short: bool = False, brokers: bool = False, loads: tuple[str, ...] = ()
-) -> list[Fault]:
-    """The faults that a seed plans."""
-    return list(plan_faults(World(seed, faults=(), short=short, brokers=brokers, loads=loads)))
+def planned(outcome: Outcome) -> list[Fault]:
+    """The faults that the world of an outcome plans."""
+    return list(plan_faults(World(outcome.seed, faults=(), kind=outcome.kind)))
 
 
 def shrink(outcome: Outcome, most_runs: int = MAX_RUNS) -> list[Fault]:
     """The faults that break the same invariant; the whole plan if none can be removed."""
-    faults = planned(outcome.seed, short=outcome.short, brokers=outcome.brokers, loads=outcome.loads)
+    faults = planned(outcome)
     runs = 0
 
     def fails(some: Sequence[Fault]) -> bool:
         nonlocal runs
         runs += 1
-        found = run_seed(
-            outcome.seed, some, short=outcome.short, brokers=outcome.brokers, loads=outcome.loads
-        )
-        return found.invariant == outcome.invariant
+        return run_seed(outcome.seed, some, kind=outcome.kind).invariant == outcome.invariant
 
     size = max(1, len(faults) // 2)
     while runs < most_runs:

@@ -20,7 +20,7 @@ from kraftd.simulation.faults.nemesis import Fault, Nemesis, plan_faults
 from kraftd.simulation.load.admin import AdminWorkload
 from kraftd.simulation.load.readers import Readers
 from kraftd.simulation.load.workload import Workload
-from kraftd.simulation.options import Options, draw_options
+from kraftd.simulation.options import ANY, Options, WorldKind, draw_options
 from kraftd.simulation.processes.mirror import LogMirror
 from kraftd.simulation.processes.network import Network
 from kraftd.simulation.randomness import SeededRandomness
@@ -32,9 +32,8 @@ from kraftd.types import OffsetAndEpoch
 class World:
     """One seed's world. `run` it once.
 
-    `faults` replaces the planned faults (shrinking); `echo` receives the trace as text, line by line; a
-    `short` world has shorter phases; with `brokers`, some of its nodes are brokers, too, with `loads` if any
-    are named.
+    `faults` replaces the planned faults (shrinking), `options` those that the seed draws for a world of its
+    `kind`; `echo` receives the trace as text, line by line.
     """
 
     def __init__(
@@ -44,12 +43,10 @@ class World:
         options: Options | None = None,
         faults: Sequence[Fault] | None = None,
         echo: Callable[[str], None] | None = None,
-        short: bool = False,
-        brokers: bool = False,
-        loads: tuple[str, ...] = (),
+        kind: WorldKind = ANY,
     ) -> None:
         self.seed = seed
-        self.options = options or draw_options(seed, short=short, brokers=brokers, loads=loads)
+        self.options = options or draw_options(seed, kind)
         self.schedule = Schedule()
         self.trace = Trace(echo)
         self.healed = False

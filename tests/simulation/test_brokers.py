@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftd.simulation.options import BROKER_OUTCOMES, DATA_FAULTS, REPLICA_OUTCOMES
+from kraftd.simulation.options import BROKER_OUTCOMES, DATA_FAULTS, REPLICA_OUTCOMES, WorldKind
 from kraftd.simulation.run import Summary, run_seed
 from tests.simulation.mutants import brokers
 
@@ -14,7 +14,7 @@ SEEDS = range(10, 22)
 def test_every_invariant_holds_in_worlds_with_brokers() -> None:
     summary = Summary()
     for seed in SEEDS:
-        outcome = run_seed(seed, short=True, brokers=True)
+        outcome = run_seed(seed, kind=WorldKind(short=True, brokers=True))
         assert not outcome.failed, f"{outcome!r} in {outcome.world}: {outcome.command} --trace"
         summary.add(outcome)
     assert any(summary.kinds[kind] for kind in DATA_FAULTS)
@@ -26,7 +26,7 @@ def test_every_invariant_holds_in_worlds_with_brokers() -> None:
 
 
 def test_one_seed_gives_one_trace() -> None:
-    first, second = (run_seed(3, short=True, brokers=True) for _ in range(2))
+    first, second = (run_seed(3, kind=WorldKind(short=True, brokers=True)) for _ in range(2))
     assert first.digest == second.digest
 
 

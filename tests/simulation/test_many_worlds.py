@@ -8,12 +8,13 @@ all cores for minutes: `make test` runs it alone.
 from __future__ import annotations
 
 import os
+from functools import partial
 from itertools import chain
 
 import pytest
 
-from kraftd.simulation.options import ACTS, ADMIN_ACTS, FAULTS, OUTCOMES
-from kraftd.simulation.run import Summary, run_seeds
+from kraftd.simulation.options import ACTS, ADMIN_ACTS, FAULTS, OUTCOMES, SHORT
+from kraftd.simulation.run import Summary, run_seed, run_seeds
 
 LONG_WORLDS = 36
 FIRST_SHORT, SHORT_WORLDS = 125, 130  # the range has every kind of event that the long worlds do not have
@@ -31,7 +32,7 @@ def test_every_invariant_holds_in_many_worlds_with_every_fault_and_act() -> None
     summary = Summary()
     jobs = os.cpu_count() or 1
     long = run_seeds(0, LONG_WORLDS, jobs)
-    short = run_seeds(FIRST_SHORT, SHORT_WORLDS, jobs, short=True)
+    short = run_seeds(FIRST_SHORT, SHORT_WORLDS, jobs, partial(run_seed, kind=SHORT))
     for outcome in chain(long, short):
         assert not outcome.failed, f"{outcome!r} in {outcome.world}: {outcome.command} --trace"
         summary.add(outcome)

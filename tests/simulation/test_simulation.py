@@ -11,7 +11,7 @@ import pytest
 from kraftd.answers.log_source import LogSource
 from kraftd.controller_node.deciding.decisions import Decisions
 from kraftd.simulation.cluster import Host
-from kraftd.simulation.options import draw_options
+from kraftd.simulation.options import SHORT, draw_options
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.run import run_seed
 from kraftd.simulation.schedule import MS, Clock, Schedule
@@ -50,9 +50,9 @@ def test_different_seeds_give_different_traces() -> None:
 
 def test_a_failure_shrinks_to_fewer_faults_with_the_same_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     consensus.hold_on_without_a_quorum(monkeypatch)
-    outcome = next(one for seed in range(60) if (one := run_seed(seed)).failed and len(planned(seed)) > 4)
+    outcome = next(one for seed in range(60) if (one := run_seed(seed)).failed and len(planned(one)) > 4)
     faults = shrink(outcome, most_runs=25)
-    assert len(faults) < len(planned(outcome.seed))
+    assert len(faults) < len(planned(outcome))
     assert run_seed(outcome.seed, faults).invariant == outcome.invariant
 
 
@@ -85,6 +85,6 @@ def test_a_fault_that_a_node_survives_fails_its_world(monkeypatch: pytest.Monkey
         return real(*arguments, **more)
 
     monkeypatch.setattr(owner, name, sometimes)
-    outcome = run_seed(15 if broken == "controller" else 0, short=True)
+    outcome = run_seed(15 if broken == "controller" else 0, kind=SHORT)
     assert next(calls) > 20
     assert (outcome.invariant, outcome.text) == ("error", "ZeroDivisionError: planted")
