@@ -134,9 +134,7 @@ class Boundary:
                     return
             else:
                 call.place = place
-                call.principal = event.principal
-                call.arrived_ns = event.arrived_ns
-                call.size_bytes = len(frame)
+                _came_in(call, event, len(frame))
                 self.handle(call)
             slot += 1
 
@@ -163,9 +161,7 @@ class Boundary:
             )
         except Exception:
             return False  # it is read again in its lane, and refused there
-        call.principal = event.principal
-        call.arrived_ns = event.arrived_ns
-        call.size_bytes = len(view)
+        _came_in(call, event, len(view))
         self.handle(call)
         return True
 
@@ -188,9 +184,7 @@ class Boundary:
                     self.large.abandon(event.connection_id)
                 return
             call = outcome.call if isinstance(outcome, Refused) else outcome
-            call.principal = event.principal
-            call.arrived_ns = event.arrived_ns
-            call.size_bytes = job.size_bytes
+            _came_in(call, event, job.size_bytes)
             call.is_large = True
             self.serve(job, outcome)
 
@@ -260,8 +254,8 @@ class Boundary:
         call = Call(
             event.connection_id, slot, event.listener, event.host, kept.key, kept.version, 0, "", None
         )
-        call.principal, call.arrived_ns = event.principal, event.arrived_ns
-        call.size_bytes, call.settled = len(frame), True
+        _came_in(call, event, len(frame))
+        call.settled = True
         parts: list[Buffer] = [kept.size, frame[4:8], kept.rest]
         self._outbox.effects.append(Answer(event.connection_id, slot, parts, call))
 
@@ -492,3 +486,10 @@ class Boundary:
 
     def __repr__(self) -> str:
         return f"<Boundary, {self.registry!r}, {self.failures} failures>"
+
+
+def _came_in(call: Call, event: FramesReceived, size_bytes: int) -> None:
+    """Note who sent a call, when it came in, and its size."""
+    call.principal = event.principal
+    call.arrived_ns = event.arrived_ns
+    call.size_bytes = size_bytes
