@@ -35,6 +35,7 @@ OF_BROKERS = frozenset(
         "log.cleaner.threads",
         "log.flush.offset.checkpoint.interval.ms",
         "log.flush.scheduler.interval.ms",
+        "log.initial.task.delay.ms",
         "log.retention.check.interval.ms",
         "num.replica.fetchers",
         "offset.metadata.max.bytes",

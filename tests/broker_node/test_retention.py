@@ -34,6 +34,15 @@ def test_a_config_is_followed_though_nothing_is_appended_since_its_change(tmp_pa
     assert harness.read("t").error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_a_start_looks_for_what_is_expired_after_its_delay_not_after_an_interval(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", segment_ms="1000", retention_ms="1000")
+    write_segments(harness, "t", harness.clock.ms)
+    assert not harness.read("t").error_code
+    harness.pass_time(SCHEDULES.log_initial_task_delay_ms)
+    assert harness.read("t").error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
 def test_nothing_is_deleted_by_defaults_after_a_restart(tmp_path: Path) -> None:
     """The logs are opened before the metadata is known that says how long to keep them."""
     harness = BrokerHarness(tmp_path).run()

@@ -71,6 +71,7 @@ class Schedules(NamedTuple):
     log_retention_check_interval_ms: int
     producer_id_expiration_check_interval_ms: int = 600_000
     deletion_ms: int = 1_000
+    log_initial_task_delay_ms: int = 30_000  # after a start, to what flushes, checkpoints and removes
 
 
 class BrokerLogs:

@@ -173,18 +173,19 @@ class BrokerExecutor(AnsweringExecutor):
         logs, schedules, cleaning = self.logs, self._schedules, self.cleaning
         if cleaning.cleaner.settings.log_cleaner_enable:
             cleaning.load()
-        for every_ms, work in (
-            (cleaning.cleaner.settings.log_cleaner_backoff_ms, cleaning.look),
-            (schedules.log_flush_scheduler_interval_ms, logs.flush_by_time),
-            (schedules.log_flush_offset_checkpoint_interval_ms, logs.checkpoint),
-            (schedules.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks),
-            (schedules.log_retention_check_interval_ms, logs.remove_expired),
-            (schedules.producer_id_expiration_check_interval_ms, self._expire_producers),
+        first_ms = schedules.log_initial_task_delay_ms
+        for every_ms, work, after_ms in (
+            (cleaning.cleaner.settings.log_cleaner_backoff_ms, cleaning.look, None),
+            (schedules.log_flush_scheduler_interval_ms, logs.flush_by_time, first_ms),
+            (schedules.log_flush_offset_checkpoint_interval_ms, logs.checkpoint, first_ms),
+            (schedules.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks, None),
+            (schedules.log_retention_check_interval_ms, logs.remove_expired, first_ms),
+            (schedules.producer_id_expiration_check_interval_ms, self._expire_producers, None),
         ):
-            self._repeating[work] = Repeating(self.timer, self.around, every_ms, work)
+            self._repeating[work] = repeating = Repeating(self.timer, self.around, every_ms, work)
+            repeating.plan(after_ms)
         self._repeating[self._look_after_waiting] = self._waiting
-        for one in self._repeating.values():
-            one.plan()
+        self._waiting.plan()
 
     @property
     def _has_waiting(self) -> bool:

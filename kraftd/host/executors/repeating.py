@@ -38,10 +38,12 @@ class Repeating:
         self._is_stopped = False
         self.rests = False
 
-    def plan(self) -> None:
-        """Do it after its time."""
+    def plan(self, after_ms: int | None = None) -> None:
+        """Do it after its time, or for once after another one."""
         self.rests = self._is_needed is not None and not self._is_needed()
         wait_ms = self._rest_ms if self.rests else self._every_ms
+        if after_ms is not None:
+            wait_ms = after_ms
         self._handle = self._timer.call_at(self._timer.now_ms() + wait_ms, self._due)
 
     def wake(self) -> None:

@@ -46,7 +46,7 @@ from kraftd.types import Endpoint
 
 CLIENTS = "PLAINTEXT"
 DIRECTORIES = ("/data-1", "/data-2")
-SCHEDULES = Schedules(500, 3_000, 1_000, 4_000)
+SCHEDULES = Schedules(500, 3_000, 1_000, 4_000, log_initial_task_delay_ms=500)
 OFFSETS_PARTITIONS = 2
 MAX_SESSION_ID = 2**31 - 9
 RECORD_LOCK_MS = 2_000

@@ -59,6 +59,8 @@ PROPERTIES: dict[str, object] = {
     "num.io.threads": 2,
     # Nothing happens because time goes by.
     "log.retention.ms": -1,
+    "log.retention.check.interval.ms": 3_600_000,
+    "log.initial.task.delay.ms": 3_600_000,
     "log.cleaner.backoff.ms": 3_600_000,
     "producer.id.expiration.check.interval.ms": 3_600_000,
     "unstable.api.versions.enable": "false",
