@@ -52,15 +52,18 @@ class Alteration:
         self.topics.reverse()
 
     def _sort(self, topic: AlterShareGroupOffsetsRequestTopic) -> None:
-        """Refuse a topic that may not be read, or that does not exist."""
+        """Refuse the partitions of a topic that may not be read, or that does not exist."""
         metadata, name = self.shards.topics, topic.topic_name
         topic_id = metadata.topic_id(name)
         if not known.may(self.call, AclOperation.READ, name):
-            self.refused.append(refused_topic(topic, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif topic_id is None:
-            self.refused.append(refused_topic(topic, topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
             self.topics.append(topic)
+            return
+        if topic.partitions:
+            self.refused.append(refused_topic(topic, topic_id, error))
 
     def run(self, now_ms: int) -> None:
         self.shards.write(

@@ -70,7 +70,7 @@ def noted(desk: ShareDesk) -> tuple[list[str], list[str], list[str]]:
 
 def test_a_group_without_members_begins_at_altered_offsets__kip932() -> None:
     desk = desk_of(orders=2, audit=1)
-    answer = alter(desk, {"nowhere": {0: 1}, "orders": {0: 5, 1: 6, 7: 8}, "audit": {}})
+    answer = alter(desk, {"nowhere": {0: 1}, "gone": {}, "orders": {0: 5, 1: 6, 7: 8}, "audit": {}})
     assert altered(answer) == {"nowhere": {0: UNKNOWN}, "orders": {0: 0, 1: 0, 7: UNKNOWN}, "audit": {}}
     ids = [topic.topic_id for topic in answer.responses]
     assert ids == [ZERO_UUID, desk.topics.topic_id("orders"), desk.topics.topic_id("audit")]
