@@ -183,8 +183,11 @@ class AnsweringNode:
         """The leaders of partitions, for the refusals of a call."""
         return CurrentLeaders(self.view, self.settings, call)
 
-    def create_missing(self, call: Call, topic: str) -> None:
-        """Have a topic created that a client may describe and that is not there, where the node does that."""
+    def create_missing(self, call: Call, topic: str) -> bool:
+        """Have a topic created that a client may describe and that is not there, where the node does that.
+        Return whether the client may.
+        """
+        return True
 
     def note_log_reader(self, call: Call) -> None:
         """Note that a client asks for the metadata topic alone."""

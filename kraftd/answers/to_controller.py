@@ -26,6 +26,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.codec import encode
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
+from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 from kraftd.wire.slices import encode_in_slices
 
@@ -101,9 +102,12 @@ def is_known_by_more_than_a_token(node: AnsweringNode, call: Call) -> bool:
 
 def envelope_of(call: Call) -> EnvelopeRequest:
     """The Envelope with which a broker would forward the call."""
-    frame = b"".join(
-        encode_request(call.key, call.version, call.correlation_id, call.client_id, call.message)
-    )
+    return envelope_with(call, call.key, call.version, call.message)
+
+
+def envelope_with(call: Call, key: int, version: int, message: Message) -> EnvelopeRequest:
+    """An Envelope with another request of the client that sent the call."""
+    frame = b"".join(encode_request(key, version, call.correlation_id, call.client_id, message))
     return _envelope(call, frame[4:])
 
 

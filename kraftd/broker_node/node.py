@@ -10,7 +10,6 @@ from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.log_source import METADATA_KEY, LogSource
 from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
-from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.client_quotas import AnyFetchResponse, ClientQuotas
 from kraftd.broker_node.coordination.coordinators import Coordinators
@@ -279,14 +278,15 @@ class BrokerNode(AnsweringNode):
         """Ask the active controller for this broker itself."""
         self.own_requests.send(message, then, self.now_ms)
 
-    def create_missing(self, call: Call, topic: str) -> None:
-        if not self.topic_creation.is_automatic or topic in INTERNAL_TOPICS:
-            return
-        may = self.boundary.allows_quietly
-        if may(call, AclOperation.CREATE, AclResourceType.CLUSTER, CLUSTER_NAME) or may(
-            call, AclOperation.CREATE, AclResourceType.TOPIC, topic
-        ):
-            self.topic_creation.create(topic)
+    def create_missing(self, call: Call, topic: str) -> bool:
+        if not self.topic_creation.is_automatic:
+            return True
+        create, boundary = AclOperation.CREATE, self.boundary
+        may = boundary.allows_quietly(call, create, AclResourceType.CLUSTER, CLUSTER_NAME)
+        if may or boundary.allows(call, create, AclResourceType.TOPIC, topic):
+            self.topic_creation.create(topic, call)
+            return True
+        return False
 
     # -- the life of the broker
 

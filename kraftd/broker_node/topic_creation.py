@@ -6,18 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kraftd.answers.to_controller import envelope_with
 from kraftd.answers.topics import name_error
 from kraftd.configdef.node import NodeConfig
 from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreateTopicsResponse
+from kraftd.messages.envelope_response import EnvelopeResponse
+from kraftd.requests.call import Call
 from kraftd.requests.outbox import Outbox
+from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode, error_name
+from kraftd.wire.frames import parse_response
 from kraftd.wire.message import Message
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
 MOST_AT_ONCE = 1_000  # topics whose creation is under way
+CREATE_TOPICS_VERSION = 7  # which every controller serves that brokers can register with
+BY_CONTROLLER = -1  # the controller's own default
 
 Ask = Callable[[Message, Callable[[Message | None], None]], None]
 
@@ -36,24 +43,23 @@ class TopicCreation:
     def __repr__(self) -> str:
         return f"<TopicCreation of {len(self._under_way)} topics>"
 
-    def create(self, name: str) -> None:
-        """Have a topic created, unless its creation is under way."""
+    def create(self, name: str, client: Call | None = None) -> None:
+        """Have a topic created, unless its creation is under way; for a client in the client's name, so
+        that its quota of mutations counts (KIP-599).
+        """
         is_invalid = name_error(name) is ErrorCode.INVALID_TOPIC_EXCEPTION
         if name in self._under_way or is_invalid or len(self._under_way) >= MOST_AT_ONCE:
             return
         self._under_way.add(name)
-        request = CreateTopicsRequest([self._topic(name)], self._timeout_ms)
+        request: Message = CreateTopicsRequest([self._topic(name)], self._timeout_ms)
+        if client is not None:
+            request = envelope_with(client, ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, request)
 
         def done(answer: Message | None) -> None:
             self._under_way.discard(name)
-            if isinstance(answer, CreateTopicsResponse):
-                code = answer.topics[0].error_code
-                if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                    return
-                why = answer.topics[0].error_message or error_name(code)
-            else:
-                why = "no answer of the controller"
-            self._outbox.log("warning", "a topic could not be created", topic=name, error=why)
+            why = _failure(answer)
+            if why is not None:
+                self._outbox.log("warning", "a topic could not be created", topic=name, error=why)
 
         self._ask(request, done)
 
@@ -64,7 +70,7 @@ class TopicCreation:
         if name == SHARE_STATE_TOPIC:
             return self._share_state_topic()
         if name != OFFSETS_TOPIC:
-            return CreatableTopic(name, integer("num.partitions"), integer("default.replication.factor"))
+            return CreatableTopic(name, self._own("num.partitions"), self._own("default.replication.factor"))
         configs = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -76,6 +82,10 @@ class TopicCreation:
             integer("offsets.topic.replication.factor"),
             configs=[CreatableTopicConfig(*one) for one in configs.items()],
         )
+
+    def _own(self, key: str) -> int:
+        """The broker's number, or the controller's if the broker's file does not set the key."""
+        return self._static.integer(key) if key in self._static else BY_CONTROLLER
 
     def _transactions_topic(self) -> CreatableTopic:
         integer = self._static.integer
@@ -108,3 +118,18 @@ class TopicCreation:
             integer("share.coordinator.state.topic.replication.factor"),
             configs=[CreatableTopicConfig(*one) for one in configs.items()],
         )
+
+
+def _failure(answer: Message | None) -> str | None:
+    """Why the topic was not created, from the answer to CreateTopics or to the Envelope around it."""
+    if isinstance(answer, EnvelopeResponse):
+        if answer.error_code:
+            return error_name(answer.error_code)
+        data = bytes(answer.response_data or b"")
+        answer = parse_response(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, data)[1]
+    if not isinstance(answer, CreateTopicsResponse):
+        return "no answer of the controller"
+    row = answer.topics[0]
+    if row.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+        return None
+    return row.error_message or error_name(row.error_code)

@@ -217,9 +217,13 @@ class BrokerHarness(Harness):
     """A controller, and the broker of the same process. `failures` would have ended it."""
 
     def __init__(
-        self, tmp_path: Path, disk: MemoryDisk | None = None, broker: dict[str, str] | None = None
+        self,
+        tmp_path: Path,
+        disk: MemoryDisk | None = None,
+        broker: dict[str, str] | None = None,
+        **controller: Any,
     ) -> None:
-        super().__init__(tmp_path, disk)
+        super().__init__(tmp_path, disk, **controller)
         self.node.image.replica_changes = ReplicaChanges(100)
         self.view = NodeView(self.node, self.storage)
         self.timer = ManualTimer(self.clock)

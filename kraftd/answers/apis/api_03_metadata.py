@@ -28,7 +28,7 @@ from kraftd.answers.nodes import (
     reported_nodes,
 )
 from kraftd.answers.operations import allowed_operations, decision_us, operations_us
-from kraftd.answers.topics import TopicReader, name_error
+from kraftd.answers.topics import INTERNAL_TOPICS, TopicReader, name_error
 from kraftd.ground.occurrences import count_in_slices
 from kraftd.ground.pace import Pace
 from kraftd.ground.refusal import Refusal
@@ -171,9 +171,12 @@ class DescribedTopics:
             return self._metadata_topic(is_internal=False)
         topic = image.topic(image.topic_names().get(name, ZERO_UUID))
         if topic is None:
-            if self._call.message.allow_auto_topic_creation:
-                self._node.create_missing(self._call, name)
-            missing = MetadataResponseTopic(name_error(name), name)
+            is_internal = name in INTERNAL_TOPICS
+            creates = self._call.message.allow_auto_topic_creation
+            if creates and not self._node.create_missing(self._call, name):
+                denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                return MetadataResponseTopic(denied, name, is_internal=is_internal)
+            missing = MetadataResponseTopic(name_error(name), name, is_internal=is_internal)
             if self._with_operations:
                 self._add_operations(missing)
             return missing
