@@ -19,7 +19,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import BrokerHarness
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, UNKNOWN = 0, 1, 2, 9
 INVALID, BAD_CONFIG = ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG
 
@@ -67,6 +67,27 @@ def change_one(harness: BrokerHarness, name: str, *configs: AlterableConfig) -> 
         ("100", "background.threads", SET, "5", 0),
         ("100", "background.threads", SET, "21", INVALID),
         ("100", "background.threads", SET, "4", INVALID),
+        ("100", "remote.log.reader.threads", SET, "20", 0),
+        ("100", "remote.log.reader.threads", SET, "21", INVALID),
+        ("", "remote.log.manager.copier.thread.pool.size", SET, "4", INVALID),
+        ("100", "remote.log.manager.expiration.thread.pool.size", SET, "21", INVALID),
+        ("100", "remote.log.manager.follower.thread.pool.size", SET, "5", INVALID),
+        ("", "group.consumer.assignment.interval.ms", SET, "15000", 0),
+        ("", "group.consumer.assignment.interval.ms", SET, "15001", INVALID),
+        ("100", "group.share.assignment.interval.ms", SET, "15001", INVALID),
+        ("100", "group.streams.assignment.interval.ms", SET, "15001", INVALID),
+        ("100", "max.connections.per.ip", SET, "1", 0),
+        ("100", "max.connections.per.ip", SET, "0", INVALID),  # no client could connect
+        ("100", "max.connections.per.ip.overrides", SET, "127.0.0.1:5,", 0),
+        ("100", "max.connections.per.ip.overrides", SET, "::1:5, a.host:6", 0),
+        ("100", "max.connections.per.ip.overrides", SET, "[::1]:5", INVALID),
+        ("100", "max.connections.per.ip.overrides", SET, "127.0.0.1", INVALID),
+        ("100", "max.connections.per.ip.overrides", SET, "127.0.0.1:x", INVALID),
+        ("100", "max.connections", SET, "0", INVALID),
+        ("", "max.connection.creation.rate", SET, "0", INVALID),
+        ("100", "listener.name.controller.max.connections", SET, "0", INVALID),
+        ("100", "listener.name.controller.max.connections", SET, "1", 0),
+        ("100", "listener.name.other.max.connections", SET, "0", 0),  # there is no such listener
         ("100", "log.cleaner.dedupe.buffer.size", SET, "1048576", INVALID),
         ("100", "log.local.retention.bytes", SET, "5", 0),
         ("100", "log.local.retention.ms", SET, "-1", INVALID),
@@ -106,9 +127,32 @@ def test_a_resource_that_is_named_twice_is_refused_twice(harness: BrokerHarness)
     assert change(harness, *both, *both) == {"100": INVALID, "t": INVALID}
 
 
-def test_a_key_that_is_given_twice_is_refused(harness: BrokerHarness) -> None:
-    key = AlterableConfig("log.retention.ms", SET, "1000")
-    assert change_one(harness, "100", key, key) == INVALID
+@pytest.mark.parametrize(
+    ("resource_type", "name"), [(TOPIC, "t"), (BROKER, "100"), (BROKER, ""), (METRICS, "m"), (GROUP, "g")]
+)
+def test_the_form_of_every_change_is_checked(harness: BrokerHarness, resource_type: int, name: str) -> None:
+    harness.create_topic("t")
+
+    def alter(*configs: AlterableConfig) -> int:
+        return change(harness, (resource_type, name, list(configs)))[name]
+
+    key = AlterableConfig("retention.ms", SET, "1000")
+    assert alter(key, key) == INVALID
+    assert alter(AlterableConfig("retention.ms", SET, None)) == INVALID
+    assert alter(AlterableConfig("retention.ms", APPEND, None)) == INVALID
+    assert alter(AlterableConfig("retention.ms", DELETE, None)) == 0
+    assert "retention.ms" not in harness.node.image.config(resource_type, name)
+
+
+@pytest.mark.parametrize("resource_type", [0, 1, 3, 64, -1])
+def test_an_unknown_type_of_resource_is_refused(harness: BrokerHarness, resource_type: int) -> None:
+    assert change(harness, (resource_type, "x", [])) == {"x": INVALID}
+
+
+def test_a_broker_answers_for_its_own_log_levels(harness: BrokerHarness) -> None:
+    level = [AlterableConfig("kafka", SET, "INFO")]
+    found = change(harness, (LOGGER, "100", level), (LOGGER, "101", level), (LOGGER, "0100", []))
+    assert found == {"100": BAD_CONFIG, "101": INVALID, "0100": 0}
 
 
 def test_the_old_request_is_checked_too(harness: BrokerHarness) -> None:
@@ -121,6 +165,16 @@ def test_the_old_request_is_checked_too(harness: BrokerHarness) -> None:
 
     assert [alter("node.id", "5"), alter("log.retention.ms", "5000")] == [INVALID, 0]
     assert harness.node.image.config(BROKER, "100") == {"log.retention.ms": "5000"}
+
+
+def test_the_old_request_changes_no_log_levels_and_needs_values(harness: BrokerHarness) -> None:
+    harness.create_topic("t")
+    resources = [
+        legacy.AlterConfigsResource(LOGGER, "100", []),
+        legacy.AlterConfigsResource(TOPIC, "t", [legacy.AlterableConfig("retention.ms", None)]),
+    ]
+    answer = harness.client_ask(ApiKey.ALTER_CONFIGS, 2, legacy.AlterConfigsRequest(resources))
+    assert [one.error_code for one in answer.responses] == [INVALID, INVALID]
 
 
 def test_the_metadata_log_has_no_producers(harness: BrokerHarness) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from kraftd.configdef.definition import InvalidValue, Value
 from kraftd.configdef.node import NodeConfig
+from kraftd.configdef.text import parse_integer, parse_list, split, trim
 from kraftd.controller.configs.changes import Resource, changed_value
 from kraftd.controller.configs.dynamic import (
     dynamic_server_configs,
@@ -34,28 +35,32 @@ THREADS = (
     NETWORK_THREADS,
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
 )
+OF_ADDRESS = "max.connections.per.ip"
+OVERRIDES = "max.connections.per.ip.overrides"
+LISTENER_LIMITS = ("max.connections", "max.connection.creation.rate")
 OPERATIONS = frozenset(map(int, Operation))
 MAX_CONFIGS = 1_000  # checked at once
 LEAST_DEDUPE_BUFFER_BYTES = 1024 * 1024  # a thread
 FOLLOWS_RETENTION, UNLIMITED = -2, -1
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
 _OF_LISTENER = re.compile(rf"listener\.name\.[^.]*\.{re.escape(NETWORK_THREADS)}")
 
 
 def check_broker_change(ctx: Context, name: str, configs: Sequence[Any], *, incremental: bool) -> None:
     """Raise Refusal unless this node, or the cluster if the name is empty, may have its configs changed so.
 
-    `configs` are those of an AlterConfigs, or of an IncrementalAlterConfigs if `incremental`. The refusal is
+    `configs` are those of an AlterConfigs, or of an IncrementalAlterConfigs if `incremental`: no key is given
+    twice, or set without a value. The refusal is
     INVALID_REQUEST, also for a value that does not parse; INVALID_CONFIG where a key that is no list is
     appended to.
     """
     if len(configs) > MAX_CONFIGS:
         raise invalid_request(f"At most {MAX_CONFIGS} keys of a broker can be changed at once.")
-    if len({config.name for config in configs}) < len(configs):
-        raise invalid_request("A key is given twice.")
-    for config in configs:
-        if config.value is None and not (incremental and config.config_operation == Operation.DELETE):
-            raise invalid_request(f"{config.name} needs a value.")
     if name:
         validate_resource_name(ResourceType.BROKER, name)
         if int(name) != ctx.settings.node_id:
@@ -69,7 +74,11 @@ def check_broker_change(ctx: Context, name: str, configs: Sequence[Any], *, incr
         new = overlaid(static, after, dynamic_server_configs(node, per_node=True))
     try:
         _check_values(new)
-        _check_threads(server_config(ctx), new)
+        _check_assignment_intervals(new)
+        old = server_config(ctx)
+        _check_addresses(old, new)
+        _check_threads(old, new)
+        _check_listener_limits(old, new)
     except InvalidValue as error:
         raise invalid_request(str(error)) from None
 
@@ -120,6 +129,58 @@ def _check_local(unit: str, whole: Value, config: NodeConfig) -> None:
         return
     if local == UNLIMITED or local > whole:
         raise invalid_request(f"{name} ({local}) must be at most the retention of the whole log ({whole}).")
+
+
+def _check_assignment_intervals(config: NodeConfig) -> None:
+    """The broker's least and greatest value hold for its own value as well. Raises Refusal, InvalidValue."""
+    for kind in ("consumer", "share", "streams"):
+        name = f"group.{kind}.assignment.interval.ms"
+        least, greatest = (
+            config.integer(f"group.{kind}.{bound}.assignment.interval.ms") for bound in ("min", "max")
+        )
+        if not least <= config.integer(name) <= greatest:
+            raise invalid_request(f"{name} must be from {least} to {greatest}, not {config.integer(name)}.")
+
+
+def _check_addresses(old: NodeConfig, new: NodeConfig) -> None:
+    """The limits of connections from one address. Raises Refusal, InvalidValue."""
+    text = new.get(OVERRIDES, "")
+    if text != old.get(OVERRIDES, ""):
+        for entry in split(",".join(parse_list(text)), ",") if trim(text) else ():
+            host, colon, limit = map(trim, entry.rpartition(":"))
+            if not (colon and _HOST.fullmatch(host) and _is_integer(limit)):
+                raise invalid_request(f"{OVERRIDES} has {entry!r}: it must be address:number.")
+    if not trim(text) and new.integer(OF_ADDRESS) == 0:
+        raise invalid_request(f"{OF_ADDRESS} can be 0 only with {OVERRIDES}: no client could connect.")
+
+
+def _is_integer(text: str) -> bool:
+    try:
+        parse_integer(text, 32)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_listener_limits(old: NodeConfig, new: NodeConfig) -> None:
+    """A listener's limit of connections, or of new ones a second, cannot become 0. Raises Refusal."""
+    listeners = [text.partition("://")[0].lower() for text in _listeners(new)]
+    for listener in listeners:
+        for key in LISTENER_LIMITS:
+            before, after = (_of_listener(config, listener, key) for config in (old, new))
+            if after != before and after <= 0:
+                raise invalid_request(f"{key} of listener {listener} must be at least 1, not {after}.")
+
+
+def _listeners(config: NodeConfig) -> list[str]:
+    value = config.value("listeners")
+    return value if isinstance(value, list) else []
+
+
+def _of_listener(config: NodeConfig, listener: str, key: str) -> int:
+    """The limit of a listener: its own, else that of all. Raises InvalidValue."""
+    own = config.get(f"listener.name.{listener}.{key}")
+    return config.integer(key) if own is None else int(own)
 
 
 def _check_threads(old: NodeConfig, new: NodeConfig) -> None:

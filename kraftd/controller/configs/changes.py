@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from kraftd.configdef.definition import broker_def, topic_def
-from kraftd.configdef.text import split, utf16_length
+from kraftd.configdef.text import parse_integer, split, utf16_length
 from kraftd.controller.configs.cordoned import check_cordoned_log_dirs
 from kraftd.controller.configs.dynamic import server_config
 from kraftd.controller.configs.elr import check_min_insync_replicas, clear_elr_records
@@ -191,7 +191,11 @@ def check_loggers(ctx: Context, resource: Resource, configs: Iterable[incrementa
     """Changes of this node's log levels. Raises Refusal for all of them: kraftd has no loggers of Kafka's
     names.
     """
-    if resource.name != str(ctx.settings.node_id):
+    try:
+        is_here = parse_integer(resource.name, 32) == ctx.settings.node_id
+    except ValueError:
+        is_here = False
+    if not is_here:
         raise invalid_request(f"This is node {ctx.settings.node_id}, not {resource.name!r}.")
     for config in configs:
         if config.config_operation in (Operation.SET, Operation.DELETE):
