@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from kraftd.groups.consumer.fencing import JOIN, REBALANCE, SESSION, SYNC, fence
@@ -10,6 +11,9 @@ from kraftd.groups.consumer.member import Member, MemberState
 from kraftd.groups.consumer.settings import session_timeout_ms
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.state import ShardState
+from kraftd.groups.trying_again import again_if_failed
+
+Key = tuple[str, str, str]  # of a deadline: its kind, the group and the member
 
 
 def heard(state: ShardState, group_id: str, member_id: str) -> None:
@@ -20,8 +24,8 @@ def heard(state: ShardState, group_id: str, member_id: str) -> None:
 
 def watch_session(state: ShardState, group_id: str, member_id: str, timeout_ms: int) -> None:
     """Expect a sign of life within a time."""
-    action = partial(expire, state, group_id, member_id)
-    state.deadlines.schedule((SESSION, group_id, member_id), state.now_ms + timeout_ms, action)
+    key = SESSION, group_id, member_id
+    state.deadlines.schedule(key, state.now_ms + timeout_ms, partial(expire, state, key))
 
 
 def await_revocation(state: ShardState, group_id: str, member: Member) -> None:
@@ -30,7 +34,7 @@ def await_revocation(state: ShardState, group_id: str, member: Member) -> None:
     if member.classic is not None:
         return  # it has deadlines for JoinGroup and SyncGroup
     if member.state is MemberState.UNREVOKED_PARTITIONS:
-        action = partial(expire_revocation, state, group_id, member.member_id, member.epoch)
+        action = partial(expire_revocation, state, key, member.epoch)
         state.deadlines.schedule(key, state.now_ms + member.rebalance_timeout_ms, action)
     else:
         state.deadlines.cancel(key)
@@ -40,15 +44,15 @@ def await_rejoining(state: ShardState, group_id: str, member: Member) -> None:
     """A classic member is to join again: it has its rebalance timeout for that, from the first notice on."""
     key = JOIN, group_id, member.member_id
     if key not in state.deadlines:
-        action = partial(expire, state, group_id, member.member_id)
+        action = partial(expire, state, key)
         state.deadlines.schedule(key, state.now_ms + member.rebalance_timeout_ms, action)
 
 
 def await_sync(state: ShardState, group_id: str, member_id: str, timeout_ms: int) -> None:
     """A classic member has joined: SyncGroup is to follow."""
     state.deadlines.cancel((JOIN, group_id, member_id))
-    action = partial(expire, state, group_id, member_id)
-    state.deadlines.schedule((SYNC, group_id, member_id), state.now_ms + timeout_ms, action)
+    key = SYNC, group_id, member_id
+    state.deadlines.schedule(key, state.now_ms + timeout_ms, partial(expire, state, key))
 
 
 def forget_sync(state: ShardState, group_id: str, member_id: str) -> None:
@@ -63,19 +67,21 @@ def watch(state: ShardState, group: ConsumerGroup) -> None:
             await_revocation(state, group.group_id, member)
 
 
-def expire(state: ShardState, group_id: str, member_id: str) -> Outcome:
+def expire(state: ShardState, key: Key) -> Outcome:
     """Fence a member that was silent, or did not come, in time."""
-    group = state.groups.get(group_id)
-    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-    if not isinstance(group, ConsumerGroup) or member is None:
-        return Outcome()
-    return fence(state, group, [member])
+    return _fenced(state, key, None, partial(expire, state, key))
 
 
-def expire_revocation(state: ShardState, group_id: str, member_id: str, epoch: int) -> Outcome:
+def expire_revocation(state: ShardState, key: Key, epoch: int) -> Outcome:
     """Fence a member that is still in the epoch in which it was to give up partitions."""
+    return _fenced(state, key, epoch, partial(expire_revocation, state, key, epoch))
+
+
+def _fenced(state: ShardState, key: Key, epoch: int | None, action: Callable[[], Outcome]) -> Outcome:
+    """Fence the member of a deadline, in this epoch if one is given."""
+    _, group_id, member_id = key
     group = state.groups.get(group_id)
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-    if member is None or member.epoch != epoch:
+    if not isinstance(group, ConsumerGroup) or member is None or epoch not in (None, member.epoch):
         return Outcome()
-    return expire(state, group_id, member_id)
+    return again_if_failed(state, key, action, fence(state, group, [member]))

@@ -12,6 +12,7 @@ from kraftd.groups.share.member import ShareMember
 from kraftd.groups.share.records import epoch_record, member_tombstones
 from kraftd.groups.share.settings import session_timeout_ms
 from kraftd.groups.state import ShardState
+from kraftd.groups.trying_again import again_if_failed
 from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraftd.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 
@@ -21,8 +22,8 @@ SESSION = "share session"  # the kind of the deadline
 def heard(state: ShardState, group_id: str, member_id: str) -> None:
     """A member gave a sign of life: its session begins anew."""
     timeout_ms = session_timeout_ms(state.config, state.metadata.group_configs(group_id))
-    action = partial(expire, state, group_id, member_id)
-    state.deadlines.schedule((SESSION, group_id, member_id), state.now_ms + timeout_ms, action)
+    key = SESSION, group_id, member_id
+    state.deadlines.schedule(key, state.now_ms + timeout_ms, partial(expire, state, key))
 
 
 def watch(state: ShardState, group: ShareGroup) -> None:
@@ -31,13 +32,14 @@ def watch(state: ShardState, group: ShareGroup) -> None:
         heard(state, group.group_id, member_id)
 
 
-def expire(state: ShardState, group_id: str, member_id: str) -> Outcome:
+def expire(state: ShardState, key: tuple[str, str, str]) -> Outcome:
     """Fence a member that was silent for too long."""
+    _, group_id, member_id = key
     group = state.groups.get(group_id)
     member = group.members.get(member_id) if isinstance(group, ShareGroup) else None
     if not isinstance(group, ShareGroup) or member is None:
         return Outcome()
-    return fence(state, group, member)
+    return again_if_failed(state, key, partial(expire, state, key), fence(state, group, member))
 
 
 def leave(state: ShardState, request: ShareGroupHeartbeatRequest) -> Outcome:

@@ -121,6 +121,47 @@ def test_a_member_that_does_not_give_up_partitions_in_time_is_fenced() -> None:
     assert second.count() == 4
 
 
+def test_a_silent_member_is_fenced_again_if_that_could_not_be_written() -> None:
+    desk = desk_of()
+    consumers(desk, "m1")
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    desk.wait(SESSION_MS + 10_000)
+    assert [member.member_id for member in described(desk).members] == ["m1"]
+    desk.failure = None
+    desk.wait(500)
+    assert described(desk).group_state == "Empty"
+
+
+def test_a_member_that_was_not_fenced_after_all_goes_on_if_it_is_heard() -> None:
+    desk = desk_of()
+    (first,) = consumers(desk, "m1")
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    desk.wait(SESSION_MS)
+    desk.failure = None
+    first.beat()
+    desk.wait(SESSION_MS - 1)
+    assert described(desk).group_state == "Stable"
+    desk.wait(1)
+    assert described(desk).group_state == "Empty"
+
+
+def test_partitions_that_are_not_given_up_are_taken_once_that_can_be_written() -> None:
+    desk = desk_of()
+    first, second = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")
+    first.join()
+    second.join()
+    held = dict(first.has)
+    first.beat()
+    for waited in range(REBALANCE_MS // 10_000 + 1):
+        desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS if waited * 10_000 == REBALANCE_MS - 10_000 else None
+        desk.wait(10_000)
+        desk.failure = None
+        if waited * 10_000 < REBALANCE_MS:
+            second.beat()
+            assert refused(desk, heartbeat("m1", first.epoch, owned=held)) == 0
+    assert refused(desk, heartbeat("m1", first.epoch, owned=held)) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_epochs_that_a_member_was_not_told_are_fenced() -> None:
     desk = desk_of()
     first, _ = consumers(desk, "m1", "m2")

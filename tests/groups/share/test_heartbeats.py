@@ -112,6 +112,17 @@ def test_a_silent_member_goes_and_another_gets_its_partitions() -> None:
     assert desk.describe().group_state == "Empty"
 
 
+def test_a_silent_member_goes_once_that_can_be_written() -> None:
+    desk = desk_of(orders=2)
+    Sharer(desk, "m1").join()
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    desk.wait(SESSION_MS + 10_000)
+    assert desk.describe().group_state == "Stable"
+    desk.failure = None
+    desk.wait(500)
+    assert desk.describe().group_state == "Empty"
+
+
 @pytest.mark.parametrize("is_reloaded", [False, True])
 def test_epochs_fence_members_but_not_those_that_missed_an_answer(is_reloaded: bool) -> None:
     desk = desk_of(orders=1)
