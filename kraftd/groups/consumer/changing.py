@@ -141,8 +141,17 @@ class Changing:
         if sum(map(len, target.values())) * PARTITION_BYTES > self.state.config.max_batch_bytes:
             return self.wait_for_less(member)
         group = self.group
-        topic_ids = SubscribedTopics(group.resolved, self.state.metadata).of(member)
-        step = Reconciling(member, target_epoch, target, topic_ids, has_new_subscription, group.owners, owned)
+        topics = SubscribedTopics(group.resolved, self.state.metadata)
+        step = Reconciling(
+            member,
+            target_epoch,
+            target,
+            topics.of(member),
+            has_new_subscription,
+            group.owners,
+            owned,
+            names_topics=bool(topics.names_of(member)),
+        )
         divided = self.call.divided
         if not isinstance(divided, Divided) or not divided.is_of(step):
             divided = None

@@ -41,6 +41,7 @@ class Reconciling(Struct, frozen=True):
     """A member with its target. owned: what it reports to have, None if it reports nothing.
 
     topic_ids: of the topics to which it is subscribed. division: if it was made in slices already.
+    names_topics: whether it is subscribed to any, even if none exists.
     """
 
     member: Member
@@ -51,6 +52,7 @@ class Reconciling(Struct, frozen=True):
     owners: Owners
     owned: Sequence[TopicPartitions] | None = None
     division: Division | None = None
+    names_topics: bool = True
 
     def next(self) -> Member:
         """The member as it is to be now; itself if nothing changes. Raises Refusal."""
@@ -85,15 +87,15 @@ class Reconciling(Struct, frozen=True):
         """The member without the topics to which it is not subscribed any more."""
         member = self.member
         gone = {topic_id: had for topic_id, had in member.assigned.items() if topic_id not in self.topic_ids}
-        if not gone:
-            return member
+        if not gone and (self.names_topics or member.revoking):
+            return member  # else, as in Kafka, its former epoch is that of now, although nothing goes
         kept = {topic_id: had for topic_id, had in member.assigned.items() if topic_id not in gone}
         revoking = dict(member.revoking)
         for topic_id, had in gone.items():
             before = revoking.get(topic_id)
             revoking[topic_id] = {**before, **had} if before else had
         changed = replace(member, previous_epoch=member.epoch, assigned=kept)
-        if self.still_owns(revoking):
+        if revoking and self.still_owns(revoking):
             return replace(changed, state=MemberState.UNREVOKED_PARTITIONS, revoking=revoking)
         return changed
 

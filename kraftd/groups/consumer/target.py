@@ -103,12 +103,13 @@ class SubscribedTopics:
             found = self._known[key] = tuple(self._ids(member))
         return found
 
-    def _ids(self, member: Subscriber) -> Iterable[bytes]:
-        names = member.topics
+    def names_of(self, member: Subscriber) -> frozenset[str]:
+        """The topics that a member names, and those that match its pattern."""
         resolved = self._resolved.get(member.regex or "")
-        if resolved is not None:
-            names |= resolved.topics
-        for name in hash_map_order(names):
+        return member.topics if resolved is None else member.topics | resolved.topics
+
+    def _ids(self, member: Subscriber) -> Iterable[bytes]:
+        for name in hash_map_order(self.names_of(member)):
             topic_id = self._metadata.topic_id(name)
             if topic_id is not None:
                 yield topic_id

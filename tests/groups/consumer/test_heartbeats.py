@@ -8,7 +8,11 @@ import pytest
 
 from kraftd.groups import assigning
 from kraftd.groups.config import GroupConfig
+from kraftd.messages.consumer_group_current_member_assignment_key import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraftd.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.wire.error_code import ErrorCode
 from tests.groups.consumer.members import (
@@ -238,6 +242,20 @@ def test_a_member_without_a_subscription_does_not_change_who_agrees__kip848() ->
     targets = {name: row.target_assignment.topic_partitions for name, row in rows.items()}
     assert [len(topic.partitions) for name in ("m1", "m2") for topic in targets[name]] == [2, 2]
     assert two.count() == 0  # it takes nothing of what it is not subscribed to
+
+
+def test_a_member_that_gives_up_an_empty_subscription_has_no_former_epoch__kip848() -> None:
+    """As in Kafka, which writes that although the member loses nothing."""
+    desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=10_000))
+    one = Consumer(desk.ask, "m1", topics=("none",))
+    one.join()
+    ends = []
+    for topics in (("others",), ()):  # before another target is due
+        assert desk.ask(heartbeat("m1", one.epoch, topics=topics), HEARTBEAT).member_epoch == one.epoch
+        ends.append(desk.records()[-1])
+    assert isinstance(ends[0].key, ConsumerGroupMetadataKey)
+    assert isinstance(ends[1].key, ConsumerGroupCurrentMemberAssignmentKey)
+    assert (ends[1].value.member_epoch, ends[1].value.previous_member_epoch) == (one.epoch, one.epoch)
 
 
 def test_requests_that_are_not_valid_are_refused() -> None:
