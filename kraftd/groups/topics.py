@@ -170,14 +170,16 @@ def _known_by_name(
     for topic in requested:
         name = topic.name
         rows, error = [], ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        is_refused = True  # as a whole: it is answered although no partition is asked for
         if may(call, AclOperation.READ, name):
+            is_refused = topics.topic_id(name) is None
             rows = [row for row in topic.partitions if topics.has_partition(name, row.partition_index)]
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         taken = {row.partition_index for row in rows}
         refused = [
             refuse(row.partition_index, error) for row in topic.partitions if row.partition_index not in taken
         ]
-        if refused:
+        if refused or is_refused:
             answered.setdefault(name, answer(name, [])).partitions += refused
         if rows:
             kept.append(keep(name, rows))

@@ -22,6 +22,7 @@ from kraftd.messages.offset_delete_request import (
     OffsetDeleteRequestTopic,
 )
 from kraftd.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopic
+from kraftd.messages.txn_offset_commit_request import TxnOffsetCommitRequestTopic
 from kraftd.wire.error_code import ErrorCode
 from tests.groups.desk import Desk
 from tests.groups.requests import (
@@ -263,6 +264,18 @@ def test_an_operator_deletes_offsets_of_topics_that_are_not_read__kip496() -> No
     }
     assert (fetched(desk), fetched(desk, topic="audit")) == (1, -1)
     assert desk.ask(OffsetDeleteRequest("none", []), 0).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_topic_without_partitions_is_answered_if_it_is_unknown() -> None:
+    desk = Desk()
+    desk.ask(commit(1), COMMIT)
+    names = ("orders", "none")
+    asked = [OffsetDeleteRequestTopic(name, []) for name in names]
+    assert [topic.name for topic in desk.ask(OffsetDeleteRequest("g", asked), 0).topics] == ["none"]
+    request = txn_commit(1, 7)
+    request.topics += [TxnOffsetCommitRequestTopic(name, []) for name in names]
+    answer = desk.ask(request, 3)
+    assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("none", 0), ("orders", 1)]
 
 
 def test_an_operator_deletes_groups_without_members() -> None:
