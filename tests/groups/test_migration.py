@@ -8,6 +8,7 @@ from typing import Any
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.migration.embedded import assignment_of
+from kraftd.messages.join_group_request import JoinGroupRequestProtocol
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.wire.error_code import ErrorCode
 from tests.groups.consumer.members import HEARTBEAT, Consumer, joining, settle
@@ -192,6 +193,30 @@ def test_the_policy_decides() -> None:
     new.leave()
     assert kind(desk) == "consumer"
     assert old.beat() in (0, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def test_a_classic_member_of_a_group_that_is_empty_now_is_unknown() -> None:
+    desk = desk_of()
+    new = Consumer(desk.ask, "new")
+    new.join()
+    new.leave()
+    answer = desk.ask(join("g", "old", session_ms=45_000), JOIN)
+    assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "old")
+    assert kind(desk) == "consumer"
+
+
+def test_a_group_without_a_readable_protocol_does_not_change_back() -> None:
+    desk = desk_of()
+    new = Consumer(desk.ask, "new")
+    new.join()
+    known, empty = subscription("orders"), b""
+    for member_id, protocols in (("a", {"range": known, "sticky": empty}), ("b", {"sticky": known})):
+        request = join("g", member_id, session_ms=45_000)
+        request.protocols = [JoinGroupRequestProtocol(name, data) for name, data in protocols.items()]
+        assert desk.ask(request, JOIN).error_code == 0
+    assert new.leave().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    desk.wait(60_000)  # nor does the end of its session
+    assert kind(desk) == "consumer"
 
 
 def test_a_change_that_is_not_written_is_taken_back() -> None:

@@ -63,7 +63,9 @@ class Joining:
         tombstones: list[CoordinatorRecord] = []
         if isinstance(present, ConsumerGroup) and not present.is_empty():
             return self.join_consumer_group(present)
-        if isinstance(present, ConsumerGroup) and present.is_empty() and is_unknown:
+        if isinstance(present, ConsumerGroup):
+            if not is_unknown:
+                return self.refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
             tombstones = present.tombstones()  # it becomes a classic group
             state.timeline.remove(state.groups, request.group_id)
             present = None

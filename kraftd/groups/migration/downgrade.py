@@ -6,6 +6,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
+from kraftd.ground.refusal import Refusal
 from kraftd.groups.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from kraftd.groups.classic.member import ClassicMember
 from kraftd.groups.classic.rebalance import heard, prepare
@@ -14,7 +15,7 @@ from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import group_tombstones, member_tombstones
 from kraftd.groups.java_hashes import timeline_order
-from kraftd.groups.migration.embedded import encoded_assignment, version_of
+from kraftd.groups.migration.embedded import MalformedBytes, encoded_assignment, version_of
 from kraftd.groups.migration.policy import allows_downgrade
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
@@ -56,12 +57,16 @@ def downgrade(
     before: Collection[CoordinatorRecord] = (),
     must_rebalance: bool = True,
 ) -> Outcome:
-    """Make the group classic, with the target as assignment; the state changes at once.
+    """Make the group classic, with the target as assignment; the state changes at once. Raises Refusal.
 
     joining: the member that takes the place of a static one, by the records `before`.
     """
     replaced = None if joining is None else group.static_member(joining.instance_id or "")
-    classic = classic_of(state, group, leaving, joining, replaced)
+    try:
+        classic = classic_of(state, group, leaving, joining, replaced)
+    except MalformedBytes as problem:
+        message = f"Cannot downgrade consumer group {group.group_id}: {problem}."
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message) from None
     records = [*before, *all_tombstones(group, replaced, joining), classic.record()]
     state.timeline.remove(state.groups, group.group_id)
     state.timeline.put(state.groups, group.group_id, classic)
