@@ -34,7 +34,7 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     max_early_bytes: int = 8_388_608  # answers of a connection that wait for one before them
     stall_ms: int = 10_000  # how long a holder of the budget may be silent while others wait
 
-    frames_per_callback: int = 4  # frames of one connection handled before other connections run
+    frames_per_callback: int = 8  # frames of one connection handled before others run: clients pipeline 5
     frames_per_step: int = 8  # and before the check whether the peer reads its answers
 
 

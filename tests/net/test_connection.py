@@ -142,6 +142,19 @@ def test_many_frames_are_handed_over_in_several_callbacks() -> None:
     assert [slot for slot, _ in peer.received] == list(range(10))
 
 
+def test_the_five_requests_that_a_client_has_in_flight_share_a_turn() -> None:
+    """Five is the default of max.in.flight.requests.per.connection: their answers leave in one write."""
+    peer = Peer()
+    peer.request_ns = MAX_TURN_NS
+    busy, _ = peer.connect()
+    busy.data_received(framed(b"busy"))
+    connection, transport = peer.connect()
+    connection.data_received(framed(b"a") * 5)
+    assert peer.batches == [1]
+    peer.run_later()
+    assert (peer.batches, transport.reading) == ([1, 5], True)
+
+
 def test_a_peer_with_too_many_pending_answers_is_not_read() -> None:
     peer = Peer(max_in_flight=3)
     connection, transport = peer.connect()
