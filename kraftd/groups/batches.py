@@ -86,9 +86,10 @@ class Batches:
         self.queue.append(batch)
         return batch
 
-    def add(self, batch: Batch, record: KeyAndValue) -> None:
+    def add(self, batch: Batch, record: KeyAndValue, size_bytes: int) -> None:
+        """Put a record of that size (`size_of`) into a batch."""
         batch.records.append(record)
-        batch.size_bytes += size_of(record)
+        batch.size_bytes += size_bytes
         self.next_offset += 1
 
     def to_send(self) -> Batch | None:

@@ -247,8 +247,8 @@ class GroupCoordinator(GroupShards):
 
         def operation(state: ShardState) -> Outcome:
             outcome = commit(state, part, call.version)
-            assert isinstance(outcome.response, OffsetCommitResponse)
-            outcome.response = known.merge_commit(answered, outcome.response, call.version)
+            if answered:
+                outcome.response = known.merge_commit(answered, outcome.response, call.version)
             return outcome
 
         def refuse(error: ErrorCode) -> Message:

@@ -113,7 +113,7 @@ class GroupShards(Shards[GroupShard]):
 
         Return whether it may.
         """
-        if self.may(call, operation, group_id):
+        if call.allows(operation, AclResourceType.GROUP, group_id):
             return True
         self.respond(call, refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED))
         return False

@@ -283,7 +283,7 @@ class Shard:
         self.unsent[self.partition] = self
         batches = self.batches
         encoded = [encode_record(record) for record in outcome.records]
-        sizes = [size_of(record) for record in encoded]
+        sizes = [size_of(pair) for pair in encoded]
         needed = sum(sizes) if outcome.atomic or producer != NO_PRODUCER else max(sizes)
         if needed + BATCH_BYTES > batches.max_bytes:
             return False
@@ -293,7 +293,7 @@ class Shard:
                 batch = batches.begin(producer)
             if outcome.replayed:
                 self.on_record(record, batches.next_offset, producer[0])
-            batches.add(batch, pair)
+            batches.add(batch, pair, size)
         return True
 
     def flush(self) -> None:

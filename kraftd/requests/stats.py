@@ -82,7 +82,7 @@ class RequestStats:
 
     def count_errors(self, key: int, message: Message) -> list[int]:
         """Count the errors anywhere in an answer; return their codes."""
-        found = error_codes(message)
+        found = _found(message, _places(type(message)))
         for code in found:
             self.count_error(key, code)
         return found

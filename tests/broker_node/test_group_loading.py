@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kraftd.broker_node.effects import ReadPartition
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
@@ -111,3 +113,28 @@ def test_offsets_of_a_deleted_topic_are_forgotten(tmp_path: Path) -> None:
     assert commit(harness, 7) == 0, "the new topic's offsets stay"
     harness.pass_time(1_000)
     assert committed(harness) == (0, 7)
+
+
+def test_the_coordinator_follows_its_topic_and_the_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks at an image once, and at every later one."""
+    harness = BrokerHarness(tmp_path).run()
+    coordination, coordinator = harness.broker.groups, harness.broker.groups.coordinator
+    for count in (3, 5):
+        harness.create_topic("__consumer_offsets", count, cleanup_policy="compact")
+        harness.pass_time(100)
+        coordination.follow_image()
+        assert coordinator.partition_count == count
+        harness.delete_topic("__consumer_offsets")
+        harness.pass_time(100)
+    assert coordinator.serves_consumer_groups()
+    features_offset = harness.broker.view.finalized_features[1]
+    changed = property(lambda view: ({}, features_offset + 1))
+    monkeypatch.setattr(type(harness.broker.view), "finalized_features", changed)
+    coordination.follow_image()
+    assert not coordinator.serves_consumer_groups()
+    looked: list[object] = []
+    monkeypatch.setattr(coordination, "image_changed", lambda *seen: looked.append(seen))
+    coordination.follow_image()
+    assert looked == []

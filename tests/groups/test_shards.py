@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftd.groups.batches import BATCH_BYTES, Batches
+from kraftd.groups.batches import BATCH_BYTES, Batches, size_of
 from kraftd.groups.call import Call
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.deadlines import Deadlines
@@ -192,7 +192,7 @@ def test_what_is_written_during_an_append_goes_with_the_next() -> None:
 def test_batches_are_closed_when_they_are_full() -> None:
     batches = Batches(10, BATCH_BYTES + 100)
     first = batches.open_batch(60)
-    batches.add(first, (b"k" * 20, b"v" * 20))
+    batches.add(first, record := (b"k" * 20, b"v" * 20), size_of(record))
     assert batches.open_batch(30) is first
     second = batches.open_batch(60)
     assert (second is first, second.base_offset) == (False, 11)

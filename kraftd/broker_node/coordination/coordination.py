@@ -5,7 +5,8 @@ It loads a partition of its topic when this broker becomes its leader, and drops
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from kraftd.acl import AclOperation, AclResourceType
@@ -40,7 +41,7 @@ from kraftd.recent import Recent
 from kraftd.types import ZERO_UUID
 from kraftd.wire.end_marker import build_end_marker
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.keyed_records import KeyedRecord, build_keyed_batch
+from kraftd.wire.records import build_records_batch
 
 if TYPE_CHECKING:
     from kraftd.answers.node import Slices
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from kraftd.broker_node.partitions.replicas import Hosted, Replicas
     from kraftd.broker_node.producer_ids import ProducerIds
     from kraftd.broker_node.topic_creation import TopicCreation
+    from kraftd.metadata.image import Image
     from kraftd.partition.effects import AppendBatches
     from kraftd.requests.boundary import Boundary
     from kraftd.requests.call import Call
@@ -116,6 +118,7 @@ class Coordination:
         self._node = node
         self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written
         self.load_times = Recent()  # how long each partition took to load, in milliseconds
+        self._followed: tuple[int, int, int] | None = None  # the image and the features, as they were last
         self._due_ms: int | None = None
         self._is_due_known = False  # until the coordinator does something
         self._performers: dict[type, Callable[[Any], None]] = {
@@ -150,16 +153,24 @@ class Coordination:
         again = effect.again
         if again is not None:
             call.again = lambda: again(self._node.wall_ms)
-        self._node.guarded(call, lambda: self.answer(call, effect.response))
+        self._node.guarded(call, partial(self.answer, call, effect.response))
 
     def answer(self, call: Call, response: Any) -> None:
         """Answer a call."""
         self._node.boundary.answer(call, response)
 
     def follow_image(self) -> None:
-        """Take what the coordinator needs to know of the image."""
-        image = self._node.view.image
-        topic = image.topic(image.topic_names().get(self.topic, ZERO_UUID))
+        """Take what the coordinator needs to know of the image, if it has changed."""
+        view = self._node.view
+        image, (levels, features_offset) = view.image, view.finalized_features
+        seen = image.offset, image.epoch, features_offset
+        if seen != self._followed:
+            self._followed = seen
+            self.image_changed(image, levels)
+
+    def image_changed(self, image: Image, levels: Mapping[str, int]) -> None:
+        """Take what the coordinator needs to know of another image, or of other levels of features."""
+        topic = image.topic_named(self.topic)
         if topic is not None:
             self._shards.partition_count = len(topic.partitions)
 
@@ -232,11 +243,15 @@ class Coordination:
             self.step(AppendFailed(index, batch_id, error))
 
     def _append(self, effect: AppendRecords) -> None:
-        records = [KeyedRecord(key, value) for key, value in effect.records]
-        producer = effect.producer_id, effect.producer_epoch, 0  # as Kafka's coordinators have it
-        attributes = TRANSACTIONAL if effect.producer_id >= 0 else 0
-        data = build_keyed_batch(records, effect.timestamp_ms, producer=producer, attributes=attributes)
-        self._append_batch(effect, bytearray(data), len(records), guard=effect.guard)
+        time_ms = effect.timestamp_ms
+        data = build_records_batch(
+            [(time_ms, key, value, ()) for key, value in effect.records],
+            attributes=TRANSACTIONAL if effect.producer_id >= 0 else 0,
+            producer_id=effect.producer_id,
+            producer_epoch=effect.producer_epoch,
+            base_sequence=0,  # as Kafka's coordinators have it
+        )
+        self._append_batch(effect, data, len(effect.records), guard=effect.guard)
 
     def _append_marker(self, effect: AppendMarker) -> None:
         data = build_end_marker(

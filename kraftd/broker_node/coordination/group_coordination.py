@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
     from kraftd.messages.write_txn_markers_request import WritableTxnMarker
+    from kraftd.metadata.image import Image
     from kraftd.requests.call import Call
     from kraftd.requests.large_requests import Work
 
@@ -53,6 +54,7 @@ HEARTBEATS = ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT
 GROUP_VERSION = "group.version"  # the feature that allows consumer groups
 
 Described = DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse
+DESCRIBED = frozenset((DescribeGroupsResponse, ConsumerGroupDescribeResponse, ShareGroupDescribeResponse))
 
 
 class GroupCoordination(Coordination):
@@ -154,9 +156,8 @@ class GroupCoordination(Coordination):
             self._pieces[piece] = call, partial(gathered.put, number)
             self.handle(piece, guard, divided)
 
-    def follow_image(self) -> None:
-        super().follow_image()
-        levels, _ = self._node.view.finalized_features
+    def image_changed(self, image: Image, levels: Mapping[str, int]) -> None:
+        super().image_changed(image, levels)
         self.coordinator.group_version = levels.get(GROUP_VERSION, 0)
         self.coordinator.share.version = levels.get(SHARE_VERSION, 0)
 
@@ -174,7 +175,7 @@ class GroupCoordination(Coordination):
         return shard is not None and shard.status is ShardStatus.ACTIVE
 
     def answer(self, call: Call, response: Any) -> None:
-        if isinstance(response, Described):
+        if type(response) in DESCRIBED:
             self._add_operations(call, response)
         if call in self._pieces:
             whole, put = self._pieces.pop(call)

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.groups.consumer.metadata_hash import ReplicaIds, TopicHashing, topic_hash
-from kraftd.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from kraftd.answers.node import Slices
@@ -46,7 +45,8 @@ class KnownTopics:
 
     def topic_id(self, name: str) -> bytes | None:
         """The id of a topic; None if there is none."""
-        return self._view.image.topic_names().get(name)
+        topic = self._view.image.topic_named(name)
+        return None if topic is None else topic.id
 
     def topic_name(self, topic_id: bytes) -> str | None:
         """The name of a topic; None if there is none."""
@@ -55,7 +55,8 @@ class KnownTopics:
 
     def has_partition(self, name: str, index: int) -> bool:
         """Return whether a topic has a partition."""
-        return self._view.image.partition(self.topic_id(name) or ZERO_UUID, index) is not None
+        topic = self._view.image.topic_named(name)
+        return topic is not None and index in topic.partitions
 
     # What consumer groups need besides
 

@@ -19,6 +19,9 @@ from kraftd.partition.reading import DeletedRecords, delete_records
 from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kraftd.metadata.image import Image
     from kraftd.requests.call import Call
 
 SHARE_VERSION = "share.version"
@@ -67,9 +70,8 @@ class ShareCoordination(Coordination):
                 yield
         self.perform(self.coordinator.take_effects())
 
-    def follow_image(self) -> None:
-        super().follow_image()
-        levels, _ = self._node.view.finalized_features
+    def image_changed(self, image: Image, levels: Mapping[str, int]) -> None:
+        super().image_changed(image, levels)
         self.coordinator.is_enabled = levels.get(SHARE_VERSION, 0) >= 1
 
     def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:

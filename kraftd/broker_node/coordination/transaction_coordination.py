@@ -39,6 +39,9 @@ from kraftd.wire.error_code import ErrorCode, error_of
 from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kraftd.metadata.image import Image
     from kraftd.requests.call import Call
     from kraftd.requests.large_requests import Work
 
@@ -99,9 +102,8 @@ class TransactionCoordination(Coordination):
     def _answer_in_slices(self, call: Call, response: Slices[Message]) -> Work:
         yield from self._node.boundary.answer_in_slices(call, (yield from response))
 
-    def follow_image(self) -> None:
-        super().follow_image()
-        levels, _ = self._node.view.finalized_features
+    def image_changed(self, image: Image, levels: Mapping[str, int]) -> None:
+        super().image_changed(image, levels)
         self.coordinator.transaction_version = levels.get(TRANSACTION_VERSION, 0)
 
     def _take_id(self, effect: TakeProducerId) -> None:
