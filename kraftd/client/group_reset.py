@@ -44,7 +44,7 @@ def check_resettable(state: GroupState) -> None:
     """Raises ResetRefused for a group with members."""
     if state.state not in (EMPTY, DEAD):
         raise ResetRefused(
-            f"Group {state.group} is {state.state}, with {len(state.members)} members: stop them first, "
+            f"Group {state.group} is {state.state} and has members ({len(state.members)}): stop them first, "
             "because they would commit their own offsets."
         )
 

@@ -25,22 +25,53 @@ def parse_point(text: str, now_s: float) -> Point:
     text = text.strip()
     if text == "now":
         return Point()
-    if text.isascii() and text.isdecimal():
+    if _is_number(text):
         if len(text) > 19 or int(text) > MOST_OFFSET:
             raise ValueError(f"{text} is beyond the largest offset, {MOST_OFFSET}")
         return Point(offset=int(text))
-    ago = _AGO.fullmatch(text)
-    if ago is not None and text:
-        seconds = sum(int(part) * unit for part, unit in zip(ago.groups(), _SECONDS, strict=True) if part)
-        return Point(time_ms=int((now_s - seconds) * 1000))
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        return Point(time_ms=_time_ms(text, now_s))
+    except _NoTime:
         raise ValueError(
             f"{text!r} is neither an offset (4711) nor a time (2026-11-22T06:51:05Z; 10m for ten minutes ago)"
         ) from None
+
+
+def parse_time(text: str, now_s: float) -> int:
+    """Parse a time alone, in ms (UTC without a zone). Raises ValueError, which lists the valid forms."""
+    text = text.strip()
+    try:
+        return _time_ms(text, now_s)
+    except _NoTime:
+        what = "a number, not a time" if _is_number(text) else "no time"
+        raise ValueError(
+            f"{text!r} is {what}. Write a date (2026-11-22), a date and time in UTC (2026-11-22T06:51), "
+            "one with a zone (2026-11-22T06:51:05+02:00), or how long ago (45s, 10m, 2h, 1d12h)"
+        ) from None
+
+
+class _NoTime(ValueError):
+    """A text that is no time in any form."""
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _time_ms(text: str, now_s: float) -> int:
+    """A time or an age. Raises _NoTime, and ValueError for a time in the future."""
+    ago = _AGO.fullmatch(text)
+    if ago is not None and text:
+        seconds = sum(int(part) * unit for part, unit in zip(ago.groups(), _SECONDS, strict=True) if part)
+        return int((now_s - seconds) * 1000)
+    if _is_number(text):
+        raise _NoTime  # 20261122 is a date by ISO 8601, and more probably an offset
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _NoTime from None
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     if zoned.timestamp() > now_s:
         clock = time_text(int(now_s * 1000))
         raise ValueError(f"{text} is in the future: this machine's clock says {clock}")
-    return Point(time_ms=round(zoned.timestamp() * 1000))
+    return round(zoned.timestamp() * 1000)

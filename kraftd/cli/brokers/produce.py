@@ -56,6 +56,7 @@ async def produce(
 
     from kraftd.cli.brokers.records_as_text import BadLine, from_json, from_line, header_of
     from kraftd.client.producer import Producer, Written
+    from kraftd.history.names import count as counted
 
     if key is not None and key_separator is not None:
         raise click.UsageError("Give either --key or --key-separator.")
@@ -89,7 +90,7 @@ async def produce(
         if as_json:
             _print(written)
     if not as_json:
-        click.echo(f"{count:,} records written to {topic}.", err=True)
+        click.echo(f"{counted(count, 'record')} written to {topic}.", err=True)
     return OK
 
 

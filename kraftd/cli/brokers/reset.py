@@ -15,7 +15,7 @@ from kraftd.cli.brokers.options import of_brokers
 from kraftd.cli.cluster_options import json_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.tables import print_lines, print_table
-from kraftd.history.points import parse_point
+from kraftd.history.points import parse_time
 
 if TYPE_CHECKING:
     from kraftd.client.cluster import Cluster
@@ -38,7 +38,7 @@ _RULES = ("to_earliest", "to_latest", "to_offset", "to_time", "by_shift", "from_
 @click.option("--to-latest", is_flag=True, help="To the end of the log.")
 @click.option("--to-offset", type=click.IntRange(0, (1 << 63) - 1), metavar="N", help="To an offset.")
 @click.option(
-    "--to-time", metavar="TIME", help="To the first record since a time: 2026-03-01T03:12, 2h (ago)."
+    "--to-time", metavar="TIME", help="To the first record since a time: 2026-03-01T03:12 (UTC), 2h (ago)."
 )
 @click.option("--by-shift", type=int, metavar="N", help="By N records; back if N is negative.")
 @click.option(
@@ -118,14 +118,9 @@ def _parse_rule(
 
 def _parse_time(text: str) -> int:
     try:
-        point = parse_point(text, time.time())
+        return parse_time(text, time.time())
     except ValueError as error:
-        raise click.UsageError(f"--to-time: {error}") from None
-    if point.time_ms is None:
-        raise click.UsageError(
-            "--to-time takes a time; --to-offset an offset, --to-latest the end of the log."
-        )
-    return point.time_ms
+        raise click.UsageError(f"--to-time: {error}.") from None
 
 
 def _parse_topic(text: str) -> tuple[str, tuple[int, ...]]:

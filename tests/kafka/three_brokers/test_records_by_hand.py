@@ -153,7 +153,7 @@ def test_a_group_of_the_new_protocol_is_described_and_its_offsets_are_reset(thre
         assert (state["type"], state["state"], state["protocol"]) == ("consumer", "Stable", "uniform")
         assert [sorted(one["partitions"]) for one in state["members"]] == [[[topic, 0], [topic, 1]]]
         refused = run_apart("groups", "reset", group, "--to-earliest", "--execute", *bootstrap(cluster))
-        assert refused.code == 1 and "with 1 members: stop them first" in refused.err
+        assert refused.code == 1 and "has members (1): stop them first" in refused.err
     finally:
         reader.close()
     before = {one["partition"]: one["committed"] for one in describe(cluster, group)["partitions"]}
