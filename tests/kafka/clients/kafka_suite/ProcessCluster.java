@@ -106,6 +106,7 @@ class ProcessCluster implements ClusterInstance {
         found.putIfAbsent("listeners", String.join(",", listeners));
         found.putIfAbsent("inter.broker.listener.name", forClients);
         found.putIfAbsent("controller.listener.names", forControllers);
+        found.putIfAbsent("log.cleaner.dedupe.buffer.size", "2097152"); // as in Kafka's kit: enough for one thread
         if (config.standalone()) found.put("controller.quorum.bootstrap.servers", bootstrapControllers());
         else found.put("controller.quorum.voters", voters());
         if (node.isBroker()) found.remove("controller.quorum.auto.join.enable");
