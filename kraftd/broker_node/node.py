@@ -92,7 +92,9 @@ class BrokerNode(AnsweringNode):
         self.replicas = Replicas(view, configs, self.outbox)
         self.quotas = ClientQuotas(lambda: self.view.image.quotas, static, lambda: self.now_ms)
         self.boundary.quotas = self.quotas
-        self.produces = Produces(self.boundary, self.replicas, self.current_leaders, self.quotas.produced)
+        self.produces = Produces(
+            self.boundary, self.replicas, self.missing_partition, self.current_leaders, self.quotas.produced
+        )
         self.replication_quotas = ReplicationQuotas(configs, static, lambda: self.now_ms)
         self.deletions = RecordDeletions(self.boundary, self.outbox)
         self.source = PartitionSource(

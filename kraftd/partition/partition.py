@@ -309,10 +309,10 @@ class Partition:
         """The guard for a transactional batch whose coordinator is to be asked first, NO_GUARD if it need
         not be.
 
-        NOT_LEADER_OR_FOLLOWER or INVALID_PRODUCER_EPOCH (KIP-890).
+        NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR or INVALID_PRODUCER_EPOCH (KIP-890).
         """
         if self.role is not LEADER:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._cannot_append().error
         try:
             return self.producers.start_verification(header, now_ms, supports_epoch_bump=supports_epoch_bump)
         except ProducerError as error:
@@ -370,7 +370,7 @@ class Partition:
     def acknowledged(self, required_offset: int) -> ErrorCode | None:
         """The answer to a produce with acks=-1; None while it has to wait."""
         if self.role is not LEADER:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._cannot_append().error
         if self.high_watermark < required_offset:
             return None
         enough = self.min_isr <= len(self.isr.maximal)

@@ -24,6 +24,11 @@ from kraftd.log.data.resources import LogResources
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
+from kraftd.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -51,6 +56,16 @@ def records(count: int = 1, *, timestamp_ms: int | None = None, **header: int) -
     """One batch."""
     at_ms = START_MS if timestamp_ms is None else timestamp_ms
     return build_records_batch([(at_ms + n, None, b"v%d" % n, ()) for n in range(count)], **header)
+
+
+def reassign(harness: BrokerHarness, *replicas: int) -> None:
+    """Move partition 0 of t to these brokers."""
+    topic = ReassignableTopic("t", [ReassignablePartition(0, replicas)])
+    answer = harness.ask(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, AlterPartitionReassignmentsRequest(30_000, True, [topic]), 8
+    )
+    assert not answer.error_code and not answer.responses[0].partitions[0].error_code, answer
+    harness.pass_time(1_000)
 
 
 class Planned:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.broker_node.events import LogsFailed
 from kraftd.broker_node.partitions import isr_changes
 from kraftd.ground.effect import Effect
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
@@ -32,7 +33,7 @@ from kraftd.messages.offset_for_leader_epoch_request import (
 from kraftd.partition.partition import Partition
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.broker_node.harness import BrokerHarness, records
+from tests.broker_node.harness import BrokerHarness, reassign, records
 
 LAG_MS = 1_000
 FOLLOWER = 1
@@ -133,6 +134,33 @@ def test_a_produce_with_acks_all_waits_for_the_follower(replicated: Replicated) 
     assert replicated.answered(slot).base_offset == 0
     assert replicated.harness.read("t").high_watermark == 1
     assert replicated.harness.response(waiting) is None
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        ("moved", ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ("deleted", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("failed", ErrorCode.KAFKA_STORAGE_ERROR),
+    ],
+)
+def test_a_waiting_produce_says_why_it_ends_and_where_its_records_are(
+    replicated: Replicated, end: str, error: ErrorCode
+) -> None:
+    harness = replicated.harness
+    replicated.fetch(0)
+    replicated.answered(replicated.produce(acks=1))
+    slot = replicated.produce()
+    assert replicated.answered(slot) is None
+    if end == "moved":
+        reassign(harness, FOLLOWER)
+    elif end == "deleted":
+        harness.delete_topic("t")
+    else:
+        log = harness.directories.logs["t", 0]
+        harness.broker_step(LogsFailed((("t", 0),), (), {log.parent: "broken"}))
+    part = replicated.answered(slot)
+    assert (part.error_code, part.base_offset, part.log_start_offset) == (error, 1, 0)
 
 
 def test_a_waiting_fetch_of_a_follower_is_answered_when_records_come(replicated: Replicated) -> None:
@@ -304,7 +332,9 @@ def test_records_are_deleted_at_every_replica(replicated: Replicated) -> None:
     ]
     replicated.harness.pass_time(200)
     late, waiting = (replicated.harness.response(one) for one in deleting)
-    assert late.topics[0].partitions[0].error_code == ErrorCode.REQUEST_TIMED_OUT and waiting is None
+    timed_out = late.topics[0].partitions[0]
+    assert (timed_out.error_code, timed_out.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+    assert waiting is None
     assert replicated.part(2).log_start_offset == 2
     replicated.fetch(2, log_start_offset=2)
     done = replicated.harness.response(deleting[1]).topics[0].partitions[0]

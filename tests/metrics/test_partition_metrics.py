@@ -6,14 +6,9 @@ from pathlib import Path
 
 from msgspec import structs
 
-from kraftd.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from kraftd.messages.fetch_response import PartitionData
 from kraftd.wire.api import ApiKey
-from tests.broker_node.harness import BrokerHarness, records
+from tests.broker_node.harness import BrokerHarness, reassign, records
 from tests.broker_node.test_followers import FOLLOWER, Replicated
 from tests.broker_node.test_following import Follower, batch
 from tests.broker_node.test_replication_quotas import set_config
@@ -37,15 +32,6 @@ def of_partition(harness: BrokerHarness) -> list[float]:
 
 def of_replicas(harness: BrokerHarness, name: str) -> float:
     return found(harness)[f"kafka_server_ReplicaManager_{name}", ()]
-
-
-def reassign(harness: BrokerHarness, *replicas: int) -> None:
-    topic = ReassignableTopic("t", [ReassignablePartition(0, replicas)])
-    answer = harness.ask(
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, AlterPartitionReassignmentsRequest(30_000, True, [topic]), 8
-    )
-    assert not answer.error_code and not answer.responses[0].partitions[0].error_code, answer
-    harness.pass_time(1_000)
 
 
 def reassigned_bytes(harness: BrokerHarness, direction: str) -> float:

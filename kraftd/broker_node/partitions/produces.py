@@ -15,7 +15,7 @@ from kraftd.broker_node.partitions.log_waits import LogWaits
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse
-from kraftd.partition.partition import ACKS_ALL, Partition, Produced
+from kraftd.partition.partition import ACKS_ALL, NO_TIMESTAMP, Partition, Produced
 from kraftd.requests.boundary import Boundary
 from kraftd.wire.error_code import ErrorCode
 
@@ -73,18 +73,22 @@ class Part:
 class Produces:
     """The Produce requests that are not answered yet.
 
-    `leaders_for` knows the leaders for a call, and `charge` charges it to its client's quota.
+    `missing` gives the error for a partition that is not here, `leaders_for` knows the leaders for a call, and
+    `charge` charges it to its client's quota.
     """
 
     def __init__(
         self,
         boundary: Boundary,
         replicas: Replicas,
+        missing: Callable[[str, int], ErrorCode],
         leaders_for: Callable[[Call], CurrentLeaders],
         charge: Callable[[Call], None],
     ) -> None:
         self.log_waits = LogWaits(replicas, boundary.handle)
         self._boundary = boundary
+        self._replicas = replicas
+        self._missing = missing
         self._leaders_for = leaders_for
         self._charge = charge
         self._unwritten: dict[tuple[str, int, int], Part] = {}  # by partition and base offset
@@ -168,23 +172,21 @@ class Produces:
             self._parts_of.setdefault(part.under_way, []).append(part)
 
     def _replicated(self, part: Part) -> None:
-        partition = _partition_of(part)
-        error = (
-            ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if partition is None
-            else partition.acknowledged(part.required_offset)
-        )
-        if error:
-            self._fail(part, error)
+        hosted, partition = part.hosted, _partition_of(part)
+        if partition is None or self._replicas.get(hosted.topic, hosted.index) is not hosted:
+            error: ErrorCode | None = self._missing(hosted.topic, hosted.index)
         else:
-            self.settle(part.under_way)
+            error = partition.acknowledged(part.required_offset)
+        if error:
+            part.answer.error_code = error  # what was appended, and where, stays in the answer
+        self.settle(part.under_way)
 
     def _fail(self, part: Part, error: ErrorCode) -> None:
+        """Nothing of a part was written."""
         answer = part.answer
         answer.error_code = error
-        if error != ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
-            answer.base_offset = NO_OFFSET
-            answer.log_start_offset = NO_OFFSET
+        answer.base_offset = answer.log_start_offset = NO_OFFSET
+        answer.log_append_time_ms = NO_TIMESTAMP
         self.settle(part.under_way)
 
     def settle(self, under_way: UnderWay) -> None:

@@ -62,6 +62,8 @@ class RecordDeletions:
         part = deletion.part_count
         deletion.parts[part] = hosted, offset, answer
         if not self._settle(deletion, part):
+            assert hosted.partition is not None
+            answer.low_watermark = low_watermark(hosted.partition)  # as of now, if it waits in vain
             key = hosted.topic, hosted.index
             self._waiting.park((deletion, part), (deletion, part), [(key, offset)])
 
@@ -113,6 +115,7 @@ class RecordDeletions:
         if error is None:
             return False
         answer.error_code = error
+        answer.low_watermark = NO_LOW_WATERMARK
         if partition is not None and not error:
             answer.low_watermark = low_watermark(partition)
         del deletion.parts[part]
