@@ -266,6 +266,8 @@ class BrokerNode(AnsweringNode):
         traffic, follower_id = self.replicas.traffic, replica_of(call.message, call.version).replica_id
         for read, data in zip(reads, records, strict=True):
             name = self.topic_name(read.topic_id)
+            if name is not None and read.partition.error_code == ErrorCode.CORRUPT_MESSAGE:
+                traffic.of(name).failed_fetches += 1
             if name is not None and follower_id >= 0:
                 traffic.of(name).replication_bytes_out += len(data)
                 hosted = self.replicas.get(name, read.partition.partition_index)

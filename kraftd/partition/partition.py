@@ -183,7 +183,8 @@ class Partition:
         return self.role is LEADER and len(self.isr.committed) == self.min_isr
 
     @property
-    def is_under_replicated(self) -> bool:
+    def lacks_member(self) -> bool:
+        """Return whether it leads, and a replica is outside of the ISR."""
         return self.role is LEADER and len(self.isr.committed) < len(self.replicas)
 
     def active_producers(self) -> list[ProducerEntry] | ErrorCode:

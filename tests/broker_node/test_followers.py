@@ -144,7 +144,7 @@ def test_a_produce_with_acks_all_waits_for_the_follower(replicated: Replicated) 
         ("failed", ErrorCode.KAFKA_STORAGE_ERROR),
     ],
 )
-def test_a_waiting_produce_says_why_it_ends_and_where_its_records_are(
+def test_a_waiting_produce_that_ends_names_the_cause_and_its_offset(
     replicated: Replicated, end: str, error: ErrorCode
 ) -> None:
     harness = replicated.harness

@@ -16,6 +16,7 @@ from kraftd.metrics.families import broker_metrics, family
 from kraftd.metrics.families.exposition import Exposition
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing
 from tests.broker_node.test_group_loading import commit
@@ -35,7 +36,12 @@ def test_the_traffic_of_topics_is_counted(tmp_path: Path) -> None:
     harness.produce(
         "t", records(1, timestamp_ms=0, producer_id=7, producer_epoch=0, base_sequence=5), index=1
     )
-    assert harness.produce("t", records(900), index=1).error_code
+    assert harness.produce("t", records(900), index=1).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    wrong = records(1, timestamp_ms=0, producer_id=7, producer_epoch=0, base_sequence=9)
+    assert harness.produce("t", wrong, index=1).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert harness.produce("t", b"").error_code == ErrorCode.INVALID_RECORD  # of any partition
+    again = records(1, timestamp_ms=0, producer_id=7, producer_epoch=0, base_sequence=5)
+    assert not harness.produce("t", again, index=1).error_code  # it was appended before
     harness.read("t")
     harness.read("t", offset=9)
     every = found(harness)
@@ -43,14 +49,14 @@ def test_the_traffic_of_topics_is_counted(tmp_path: Path) -> None:
     def of(name: str, topic: str = "t") -> float:
         return every[f"kafka_server_BrokerTopicMetrics_{name}_total", (("topic", topic),)]
 
-    assert of("MessagesInPerSec") == of("MessagesInPerSec", "") == 4
+    assert of("MessagesInPerSec") == of("MessagesInPerSec", "") == 5
     assert of("BytesInPerSec") > of("BytesOutPerSec") == len(batch)
-    assert (of("TotalProduceRequestsPerSec"), of("FailedProduceRequestsPerSec")) == (3, 1)
+    assert (of("TotalProduceRequestsPerSec"), of("FailedProduceRequestsPerSec")) == (5, 1)
     assert of("BytesRejectedPerSec") > 2_000
-    assert of("FailedFetchRequestsPerSec") == 1 and of("TotalFetchRequestsPerSec") >= 2
+    assert of("FailedFetchRequestsPerSec") == 0 and of("TotalFetchRequestsPerSec") >= 2
     harness.delete_topic("t")
     every = found(harness)
-    assert of("MessagesInPerSec", "") == 4
+    assert of("MessagesInPerSec", "") == 5
     assert ("kafka_server_BrokerTopicMetrics_MessagesInPerSec_total", (("topic", "t"),)) not in every
 
 

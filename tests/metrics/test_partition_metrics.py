@@ -61,6 +61,19 @@ def test_a_followed_partition_counts_no_replicas(tmp_path: Path) -> None:
     assert of_partition(Follower(tmp_path).harness) == [0, 0, 0, 0, 0, 0]
 
 
+def test_a_replica_that_is_being_added_is_not_missed(tmp_path: Path) -> None:
+    replicated = Replicated(tmp_path)
+    replicated.harness.unfenced(2)
+    replicated.fetch(0)
+    reassign(replicated.harness, 100, FOLLOWER, 2)
+    assert of_partition(replicated.harness) == [0, 2, 2, 0, 0, 0]
+    assert of_replicas(replicated.harness, "UnderReplicatedPartitions") == 0
+    replicated.produce(acks=1)
+    replicated.lag()
+    assert of_partition(replicated.harness) == [1, 1, 2, 0, 1, 0]
+    assert of_replicas(replicated.harness, "UnderReplicatedPartitions") == 1
+
+
 def test_bytes_to_a_replica_that_is_added_are_counted(tmp_path: Path) -> None:
     replicated = Replicated(tmp_path)
     harness = replicated.harness

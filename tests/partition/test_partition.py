@@ -122,7 +122,7 @@ def test_a_partition_without_producers_keeps_no_state_of_them() -> None:
 
 def test_min_insync_replicas_counts_the_committed_isr() -> None:
     place = led_by_three(min_isr=2, isr=(LOCAL,))
-    assert place.partition.is_under_min_isr and place.partition.is_under_replicated
+    assert place.partition.is_under_min_isr and place.partition.lacks_member
     refusal = place.produce(batch(), acks=-1)
     assert error_of(refusal) is ErrorCode.NOT_ENOUGH_REPLICAS
     assert isinstance(refusal, ProduceRefusal) and refusal.shows_log_start

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 PARTITION_US = 80  # to judge a batch and to write it
 BYTES_A_US = 1_000
 ADMIN_CLIENT_ID = "__admin_client"  # Kafka lets it write internal topics
-TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 SIZE_AT, MAGIC_AT, ATTRIBUTES_LOW_AT, PRODUCER_AT = 8, 16, 22, 43  # in a batch's header
 _SIZE = Layout(">i")  # of what follows it
 _SIZE_END = SIZE_AT + _SIZE.size
@@ -222,22 +221,18 @@ def _append(
     else:
         node.replicas.refresh_config(hosted)
         partition, traffic = hosted.partition, hosted.traffic
-        traffic.produces += 1
         produced = partition.produce(
             data.records or b"", call.version, under_way.acks, node.wall_ms, guard=guard
         )
         if isinstance(produced, ProduceRefusal):
-            traffic.failed_produces += 1
-            if produced.error in TOO_LARGE:
-                traffic.bytes_rejected += len(data.records or b"")
+            traffic.refused(produced, len(data.records or b""))
             _refuse(answer, produced, partition.log_start_offset)
             return
         answer.base_offset = produced.base_offset
         answer.log_append_time_ms = produced.append_time_ms
         answer.log_start_offset = produced.log_start_offset
+        traffic.appended(len(data.records or b""), produced.required_offset - produced.base_offset)
         if produced.append is not None:
-            traffic.bytes_in += len(data.records or b"")
-            traffic.messages_in += produced.append.end_offset - produced.base_offset
             node.append(hosted, produced.append)
         node.produces.add(under_way, hosted, answer, produced)
 

@@ -286,11 +286,11 @@ class Coordination:
             data, ACKS_ALL, self._node.wall_ms, transaction_version=transaction_version, guard=guard
         )
         if isinstance(produced, ProduceRefusal):
+            hosted.traffic.refused(produced, len(data))
             self.step(AppendFailed(effect.partition, effect.batch_id, produced.error))
             return
         assert produced.append is not None
-        hosted.traffic.bytes_in += len(data)
-        hosted.traffic.messages_in += count
+        hosted.traffic.appended(len(data), count)
         self._batches[effect.partition, produced.base_offset] = effect.batch_id
         self._node.append(hosted, produced.append)
 

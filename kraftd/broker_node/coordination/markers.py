@@ -121,8 +121,10 @@ def _append(
         data, ACKS_ALL, node.wall_ms, transaction_version=marker.transaction_version
     )
     if isinstance(produced, ProduceRefusal):
+        hosted.traffic.refused(produced, len(data))
         answer.error_code = produced.error
         return
     assert produced.append is not None
+    hosted.traffic.appended(len(data), 1)
     node.append(hosted, produced.append)
     node.produces.add(under_way, hosted, answer, produced)

@@ -180,7 +180,7 @@ class IsrChanges:
             self._followed.pop(key, None)
         else:
             self._followed[key] = hosted
-        if partition is None or not partition.is_under_replicated:
+        if partition is None or not partition.lacks_member:
             self._without_member.pop(key, None)
             return
         self._without_member[key] = hosted
@@ -194,7 +194,7 @@ class IsrChanges:
         self._rejoin_ms, self._is_rejoining = None, True  # the next look begins after the end of this one
         for number, key in enumerate(list(self._without_member), 1):
             one = self._without_member.get(key)
-            if one is None or one.partition is None or not one.partition.is_under_replicated:
+            if one is None or one.partition is None or not one.partition.lacks_member:
                 self._without_member.pop(key, None)
                 continue
             local_epoch = self._identity()[1]

@@ -131,7 +131,6 @@ class PartitionSource:
         verdict = self._judge(hosted, slot, reader)
         hosted.traffic.fetches += 1
         if not isinstance(verdict, FetchVerdict):
-            hosted.traffic.failed_fetches += 1
             data.error_code = verdict
             data.aborted_transactions = None
             return data, 0

@@ -73,8 +73,8 @@ class Part:
 class Produces:
     """The Produce requests that are not answered yet.
 
-    `missing` gives the error for a partition that is not here, `leaders_for` knows the leaders for a call, and
-    `charge` charges it to its client's quota.
+    `missing` gives the error for a partition that is not here, `leaders_for` knows the leaders for a call,
+    and `charge` charges it to its client's quota.
     """
 
     def __init__(

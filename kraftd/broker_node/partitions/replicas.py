@@ -59,6 +59,19 @@ class Hosted:
         self.log: LogView | None = None
         self.is_truncating = False
 
+    @property
+    def replication_factor(self) -> int:
+        """How many replicas it has, as Kafka counts them: without those that are being added."""
+        return len(self.state.replicas) - len(self.state.adding_replicas)
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Return whether this broker leads the partition, and its ISR has fewer members than that."""
+        partition = self.partition
+        if partition is None or not partition.is_leader:
+            return False
+        return len(partition.isr.committed) < self.replication_factor
+
     def __repr__(self) -> str:
         return f"<Hosted {self.topic}-{self.index} {self.partition or 'whose log is not open'}>"
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from kraftd.partition.validation import OF_THE_REQUEST, ProduceRefusal
+from kraftd.wire.error_code import ErrorCode
+
 COUNTED = (
     "bytes_in",
     "bytes_out",
@@ -45,6 +48,23 @@ class TopicTraffic:
     replication_bytes_out: int
     share_acknowledgements: int
     share_fetches: int
+
+    def appended(self, size_bytes: int, messages: int) -> None:
+        """Count what a partition has taken. As in Kafka, also of a producer that has sent it before."""
+        self.produces += 1
+        self.bytes_in += size_bytes
+        self.messages_in += messages
+
+    def refused(self, refusal: ProduceRefusal, size_bytes: int) -> None:
+        """Count what a partition has refused. As in Kafka, only what a broker does not expect counts as
+        failed: not a partition that is led by another one, nor a batch that is too large or damaged.
+        """
+        if any(refusal is one for one in OF_THE_REQUEST.values()):
+            return
+        self.produces += 1
+        self.failed_produces += refusal.shows_log_start
+        if refusal.error is ErrorCode.MESSAGE_TOO_LARGE:
+            self.bytes_rejected += size_bytes
 
     def __repr__(self) -> str:
         return f"<TopicTraffic {self.messages_in} messages in, {self.bytes_out} bytes out>"

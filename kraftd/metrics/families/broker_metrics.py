@@ -194,8 +194,14 @@ FAMILIES: tuple[Family, ...] = (
     _traffic("BytesInPerSec", "bytes of records that were appended for producers", "bytes_in"),
     _traffic("BytesOutPerSec", "bytes of records that were sent to consumers", "bytes_out"),
     _traffic("BytesRejectedPerSec", "bytes of batches above max.message.bytes", "bytes_rejected"),
-    _traffic("FailedFetchRequestsPerSec", "partitions of fetches that got an error", "failed_fetches"),
-    _traffic("FailedProduceRequestsPerSec", "partitions of produces that got an error", "failed_produces"),
+    _traffic(
+        "FailedFetchRequestsPerSec", "partitions of fetches whose records are damaged", "failed_fetches"
+    ),
+    _traffic(
+        "FailedProduceRequestsPerSec",
+        "partitions of produces with an error that brokers do not expect",
+        "failed_produces",
+    ),
     _traffic(
         "FailedShareAcknowledgementRequestsPerSec",
         "requests of share groups of which an acknowledgement got an error, each counted once for each topic",
@@ -241,10 +247,10 @@ FAMILIES: tuple[Family, ...] = (
         of_broker(lambda b: len(b.replicas)),
     ),
     _count("LeaderCount", "partitions that the broker leads", lambda p: p.is_leader),
-    _count(
+    _REPLICAS.gauge(
         "UnderReplicatedPartitions",
-        "led partitions with a replica outside the ISR",
-        lambda p: p.is_leader and p.is_under_replicated,
+        "led partitions with fewer members of their ISR than replicas, without those that are being added",
+        of_broker(lambda b: sum(one.is_under_replicated for one in list(b.replicas))),
     ),
     _count(
         "UnderMinIsrPartitionCount",

@@ -78,8 +78,7 @@ def survey_hosted(broker: BrokerNode) -> Generator[None, None, HostedSurvey]:
         for hosted in part:
             if hosted.partition is not None and hosted.partition.is_leader:
                 leads += 1
-                wanted = len(hosted.state.replicas) - len(hosted.state.adding_replicas)
-                under_replicated += len(hosted.state.isr) < wanted
+                under_replicated += hosted.is_under_replicated
             if hosted.log is not None and hosted.log.parent in directories:
                 directories[hosted.log.parent].replicas += 1
                 directories[hosted.log.parent].size_bytes += hosted.log.size_bytes
