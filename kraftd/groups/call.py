@@ -47,6 +47,9 @@ class Metadata(Topics, Protocol):
     def group_configs(self, group_id: str) -> Mapping[str, str]:
         """The configs of a group that were set."""
 
+    def dynamic_config(self, name: str) -> str | None:
+        """A config of this broker, or else of all brokers, that was set while they run; None if none was."""
+
 
 def allows_all(operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
     """Return whether access is allowed: without an authorizer it always is."""

@@ -1,4 +1,4 @@
-"""The hash of a topic with very many partitions is computed in slices, and followed in slices."""
+"""What coordinators know of the image: hashes of very large topics come in slices."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from kraftd.broker_node.coordination import known_topics
 from kraftd.broker_node.coordination.known_topics import PARTITIONS_AT_ONCE, KnownTopics
 from kraftd.groups.consumer.metadata_hash import topic_hash
+from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
@@ -24,6 +25,7 @@ from kraftd.wire.message import Message
 from tests.broker_node.harness import BrokerHarness
 from tests.groups.calls import Counted
 
+BROKER = 4  # a type of resources
 TOPIC = bytes(15) + b"\x10"
 BROKERS, PARTITIONS = 10, 12_000
 MAX_CALLS = PARTITIONS // 2
@@ -36,7 +38,7 @@ class Node:
     def __init__(self, partitions: int) -> None:
         self.image = Image()
         self.slices: deque[Iterator[None]] = deque()
-        self.topics = KnownTopics(SimpleNamespace(image=self.image), self.go_on)  # type: ignore[arg-type]
+        self.topics = KnownTopics(SimpleNamespace(image=self.image, node_id=1), self.go_on)  # type: ignore[arg-type]
         for broker_id in range(BROKERS):
             self.apply(RegisterBrokerRecord(broker_id, rack=f"rack-{broker_id % 3}", log_dirs=(DIRECTORY,)))
         self.apply(TopicRecord("t", TOPIC))
@@ -130,3 +132,16 @@ def test_a_members_first_heartbeat_waits_for_the_hash__kip848(
     answer = harness.response(slot)
     assert answer.error_code == 0 and len(answer.assignment.topic_partitions[0].partitions) == 3
     assert len(seen) == 1 and seen[0] is not None
+
+
+def test_a_brokers_own_dynamic_config_goes_before_that_of_all__kip226() -> None:
+    node = Node(0)
+    key, of = "group.consumer.assignment.interval.ms", node.topics.dynamic_config
+    assert of(key) is None
+    node.apply(ConfigRecord(BROKER, "", key, "700"))
+    node.apply(ConfigRecord(BROKER, "2", key, "800"))
+    assert of(key) == "700"
+    node.apply(ConfigRecord(BROKER, "1", key, "900"))
+    assert of(key) == "900"
+    node.apply(ConfigRecord(BROKER, "1", key, "none"))  # a broker obeys nothing that is not valid
+    assert of(key) == "700"

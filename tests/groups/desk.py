@@ -49,6 +49,7 @@ class KnownTopics:
         self.partitions = partitions
         self.image_version = self.newest_version = 1
         self.configs: dict[str, dict[str, str]] = {}
+        self.of_brokers: dict[str, str] = {}  # dynamic ones
 
     def topic_id(self, name: str) -> bytes | None:
         return name.encode().rjust(16, b"\1") if name in self.partitions else None
@@ -82,6 +83,9 @@ class KnownTopics:
 
     def group_configs(self, group_id: str) -> dict[str, str]:
         return self.configs.get(group_id, {})
+
+    def dynamic_config(self, name: str) -> str | None:
+        return self.of_brokers.get(name)
 
     def change(self, name: str, count: int | None) -> None:
         """Create a topic, or give it another number of partitions; None deletes it."""

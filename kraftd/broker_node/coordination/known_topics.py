@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kraftd.controller.configs.resources import ResourceType
+from kraftd.controller.configs.dynamic import is_valid
+from kraftd.controller.configs.resources import CLUSTER, ResourceType
 from kraftd.groups.consumer.metadata_hash import ReplicaIds, TopicHashing, topic_hash
 
 if TYPE_CHECKING:
@@ -159,6 +160,14 @@ class KnownTopics:
     def group_configs(self, group_id: str) -> Mapping[str, str]:
         """The configs of a group that were set."""
         return self._view.image.config(ResourceType.GROUP, group_id)
+
+    def dynamic_config(self, name: str) -> str | None:
+        """A config of this broker, or else of all brokers, that was set while they run; None if none was."""
+        for broker in (str(self._view.node_id), CLUSTER):
+            text = self._view.image.config(ResourceType.BROKER, broker).get(name)
+            if text is not None and is_valid(name, text):
+                return text
+        return None
 
     def __repr__(self) -> str:
         return f"<KnownTopics {self._view.image.topic_count}>"

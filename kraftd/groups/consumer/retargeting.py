@@ -82,7 +82,7 @@ def assignor_of(state: ShardState, preferred: str | None) -> Assignor:
 
 def is_due(state: ShardState, group: ConsumerGroup) -> bool:
     """Return whether a target may be computed: the last one is old enough, and none is under way."""
-    interval_ms = assignment_interval_ms(state.config, state.metadata.group_configs(group.group_id))
+    interval_ms = assignment_interval_ms(state.config, state.metadata, group.group_id)
     return may_assign(state, group, interval_ms)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kraftd.groups.call import Metadata
 from kraftd.groups.config import GroupConfig
 
 
@@ -27,14 +28,14 @@ def heartbeat_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
     )
 
 
-def assignment_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
-    """The least time between two targets."""
-    return within(
-        own.get("consumer.assignment.interval.ms"),
-        config.group_consumer_min_assignment_interval_ms,
-        config.group_consumer_max_assignment_interval_ms,
-        config.group_consumer_assignment_interval_ms,
-    )
+def assignment_interval_ms(config: GroupConfig, metadata: Metadata, group_id: str) -> int:
+    """The least time between two targets. That of the broker may change while it runs."""
+    key = "consumer.assignment.interval.ms"
+    least = config.group_consumer_min_assignment_interval_ms
+    most = config.group_consumer_max_assignment_interval_ms
+    of_file = config.group_consumer_assignment_interval_ms
+    of_broker = within(metadata.dynamic_config(f"group.{key}"), least, most, of_file)
+    return within(metadata.group_configs(group_id).get(key), least, most, of_broker)
 
 
 def within(own: str | None, least: int, most: int, inherited: int) -> int:

@@ -151,7 +151,7 @@ class ShareHeartbeat:
         """The epoch of the target and what it has for the member; a new one if it is to be computed now."""
         state, group = self.state, self.group
         last = group.facts.target_epoch, group.target(updated.member_id)
-        interval_ms = assignment_interval_ms(state.config, state.metadata.group_configs(group.group_id))
+        interval_ms = assignment_interval_ms(state.config, state.metadata, group.group_id)
         if group.facts.target_epoch >= self.epoch or not may_assign(state, group, interval_ms):
             return last
         if is_large(state, group):

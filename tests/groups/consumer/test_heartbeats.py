@@ -336,6 +336,17 @@ def test_targets_are_not_computed_more_often_than_the_interval() -> None:
     assert first.count() == second.count() == 2
 
 
+def test_the_brokers_interval_of_targets_may_change_while_it_runs__kip226() -> None:
+    desk = Desk(GroupConfig(), orders=4)
+    Consumer(desk.ask, "m1").join()
+    desk.topics.of_brokers["group.consumer.assignment.interval.ms"] = "0"
+    Consumer(desk.ask, "m2").join()
+    assert described(desk).group_state == "Reconciling"
+    desk.topics.configs["g"] = {"consumer.assignment.interval.ms": "1000"}  # of the group: it counts more
+    Consumer(desk.ask, "m3").join()
+    assert described(desk).group_state == "Assigning"
+
+
 def test_a_target_of_a_clock_that_was_ahead_does_not_hold_up_the_next_one() -> None:
     desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=1000), orders=4)
     first, second = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")

@@ -283,6 +283,19 @@ def test_a_groups_own_configs_count_within_the_brokers_bounds() -> None:
     assert one.join().heartbeat_interval_ms == 5000
 
 
+def test_the_brokers_interval_of_targets_may_change_while_it_runs__kip226() -> None:
+    desk = ShareDesk(orders=2)
+    one, two = Sharer(desk, "m1"), Sharer(desk, "m2")
+    one.join()
+    one.beat()
+    assert one.has == {}  # what is initialized waits for the next target
+    desk.topics.of_brokers["group.share.assignment.interval.ms"] = "0"
+    one.beat()
+    assert one.has == {"orders": [0, 1]}
+    two.join()
+    assert two.has
+
+
 def test_a_large_share_group_is_assigned_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assigning, "AT_ONCE", 0)
     desk = desk_of(orders=6)
