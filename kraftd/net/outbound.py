@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.net.frame_receiver import FrameReceiver
+from kraftd.net.older_versions import in_version
 from kraftd.net.splitter import FrameError
 from kraftd.net.transport import Transport
 from kraftd.security.sasl.client_requests import HANDSHAKE_VERSION, LoginRequests, login_requests
@@ -253,6 +254,7 @@ class Channel:
 
     def _frame(self, key: int, version: int, message: Message) -> list[Any]:
         self._correlation_id += 1
+        message = in_version(message, version)
         return encode_request(key, version, self._correlation_id, self._outbound.client_id, message)
 
     # -- events of its link

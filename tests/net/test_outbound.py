@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from kraftd.messages import alter_partition_request as alter_partition
 from kraftd.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftd.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
@@ -16,6 +17,7 @@ from kraftd.messages.vote_response import VoteResponse
 from kraftd.net.outbound import Address, Failure, Link, Outbound, Times
 from kraftd.net.splitter import FrameSplitter
 from kraftd.wire.api import ApiKey
+from kraftd.wire.codec import decode
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_response, parse_request_header
 from kraftd.wire.message import Message
@@ -161,6 +163,24 @@ def test_an_older_peer_is_asked_for_its_versions_again_in_a_known_version() -> N
     assert (key, version) == (ApiKey.API_VERSIONS, 3)
     world.reply(key, version, correlation_id, ApiVersionsResponse(api_keys=[ApiVersion(ApiKey.VOTE, 0, 2)]))
     assert [one[:2] for one in world.sent()] == [(ApiKey.VOTE, 2)]
+
+
+def test_an_isr_goes_without_epochs_to_an_old_controller__kip903() -> None:
+    isr = [alter_partition.BrokerState(1, 71), alter_partition.BrokerState(2, 82)]
+    proposal = alter_partition.PartitionData(0, 3, new_isr_with_epochs=isr, partition_epoch=9)
+    topics = [alter_partition.TopicData(bytes(15) + b"a", [proposal])]
+    request = alter_partition.AlterPartitionRequest(1, 71, topics)
+    for last, ids, members in ((2, (1, 2), []), (3, (), isr)):
+        world = World()
+        world.send("isr", request)
+        world.connect()
+        world.offer(ALTER_PARTITION=(2, last))
+        (frame,) = FrameSplitter(1 << 20).feed(world.transport.take())
+        _, _, version, at = parse_request_header(bytes(frame))
+        sent = decode(alter_partition.AlterPartitionRequest, version, bytes(frame), at)
+        (part,) = sent.topics[0].partitions
+        assert (version, sent.broker_epoch, part.partition_epoch) == (last, 71, 9)
+        assert (tuple(part.new_isr), part.new_isr_with_epochs) == (ids, members)
 
 
 def test_a_message_that_no_common_version_carries_fails_alone__kip996() -> None:
