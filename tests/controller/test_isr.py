@@ -118,6 +118,16 @@ def test_a_broker_of_another_epoch_never_enters_an_isr__kip903(cluster: Cluster)
     assert propose(cluster, 0, (1, -1)).error_code == 0
 
 
+def test_the_epoch_of_a_member_is_compared_whether_it_joins_or_stays__kip903(cluster: Cluster) -> None:
+    cluster.topic("a", partition((0, 1, 2), isr=(0, 1, 2)))
+    before = state(cluster)
+    for isr in (((0, 99), (1, 101)), ((0, 100), (1, 100))):
+        assert propose(cluster, *isr).error_code == ErrorCode.INELIGIBLE_REPLICA
+    assert state(cluster) == before
+    assert propose(cluster, (0, 100), (1, -1)).error_code == 0
+    assert state(cluster).isr == (0, 1)
+
+
 def test_a_fenced_or_stopping_or_unknown_broker_never_enters_an_isr__kip841(cluster: Cluster) -> None:
     cluster.topic("a", partition((0, 1, 2, 9), isr=(0,)))
     cluster.change_broker(1, fenced=1)

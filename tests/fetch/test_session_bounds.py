@@ -30,6 +30,15 @@ def test_a_session_that_may_not_grow_is_closed_as_unknown() -> None:
     assert not len(server.sessions.cache)
 
 
+def test_default_limits_of_the_cache__kip227() -> None:
+    assert (CacheLimits().slots, CacheLimits().eviction_ms) == (1_000, 120_000)
+
+
+def test_a_cache_without_slots_makes_no_session__kip227() -> None:
+    server = Server(limits=CacheLimits(slots=0))
+    assert session_of(server, 1) == 0
+
+
 def test_each_eviction_is_counted_once() -> None:
     server = Server(limits=CacheLimits(slots=1))
     one, _ = server.world.source.topics["a"]

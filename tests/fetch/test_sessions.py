@@ -269,6 +269,28 @@ def test_epochs_wrap_to_one_and_unknown_ids_are_not_found() -> None:
         assert response is not None and response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+@pytest.mark.parametrize("epoch", [1, 3, 2**31 - 1])
+def test_a_repeated_or_skipped_epoch_is_refused_and_the_session_stays__kip227(epoch: int) -> None:
+    server = Server()
+    first = server.fetch(fetch_request(0, 0, {(topic_id(0), 0): 0}))
+    assert first is not None
+    assert server.fetch(fetch_request(first.session_id, 1, {})) is not None
+    refused = server.fetch(fetch_request(first.session_id, epoch, {}))
+    assert refused == FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    next_one = server.fetch(fetch_request(first.session_id, 2, {}))
+    assert next_one is not None and (next_one.error_code, next_one.session_id) == (0, first.session_id)
+
+
+def test_a_partition_that_a_request_names_and_forgets_is_forgotten__kip227() -> None:
+    server = Server()
+    kept, gone = (topic_id(0), 0), (topic_id(0), 1)
+    first = server.fetch(fetch_request(0, 0, {kept: 0, gone: 0}))
+    assert first is not None
+    server.fetch(fetch_request(first.session_id, 1, {gone: 0}, forgotten=(gone,)))
+    session = server.sessions.cache.get(first.session_id)
+    assert session is not None and list(session.subscription.slots) == [kept]
+
+
 def test_an_answer_without_a_session_has_the_id_0__kip227() -> None:
     server = Server()
     response = server.fetch(fetch_request(0, -1, {(topic_id(0), 0): 0}))

@@ -99,6 +99,21 @@ def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path)
     assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[0]) == 0
 
 
+def test_fetch_sessions_are_counted_under_the_names_of_the_kip__kip227(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 3)
+    harness.pass_time(100)
+    name = "kafka_server_FetchSessionCache_{}"
+    for sessions in (1, 2):
+        request = harness.fetch_request("t", dict.fromkeys(range(3), 0), max_wait_ms=0, session_epoch=0)
+        harness.client_ask(ApiKey.FETCH, 12, request)
+        every = found(harness)
+        assert every[name.format("NumIncrementalFetchSessions"), ()] == sessions
+        assert every[name.format("NumIncrementalFetchPartitionsCached"), ()] == 3 * sessions
+    harness.broker.session_cache.evictions = 5
+    assert found(harness)[name.format("IncrementalFetchSessionEvictionsPerSec_total"), ()] == 5
+
+
 def test_the_times_that_coordinators_partitions_took_to_load_are_shown(tmp_path: Path) -> None:
     harness = BrokerHarness(tmp_path).run()
     harness.create_topic("__consumer_offsets", 1)

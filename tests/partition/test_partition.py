@@ -165,6 +165,30 @@ def test_a_follower_with_a_stale_broker_epoch_is_refused__kip903() -> None:
     assert [member.broker_epoch for member in effects[0].members] == [-1, 12]
 
 
+def test_a_member_without_a_fetch_from_this_leader_has_no_epoch__kip903() -> None:
+    place = led_by_three(isr=(LOCAL, THIRD))
+    place.produce(batch())
+    (proposal,) = follower_fetched(
+        place.partition, OTHER, 1, 0, place.now_ms, broker_epoch=12, local_broker_epoch=11
+    )
+    assert [(one.broker_id, one.broker_epoch) for one in proposal.members] == [
+        (LOCAL, 11),
+        (THIRD, -1),
+        (OTHER, 12),
+    ]
+
+
+def test_a_leader_that_leads_anew_knows_no_epoch_of_a_follower__kip903() -> None:
+    place = led_by_three()
+    place.produce(batch())
+    fetch(place, OTHER, 1, broker_epoch=12)
+    assert place.partition.followers[OTHER].broker_epoch == 12
+    for epoch, leader in ((8, THIRD), (9, LOCAL)):
+        place.lead(replicas=ALL, isr=ALL, leader=leader, leader_epoch=epoch, partition_epoch=epoch)
+    assert place.partition.followers[OTHER].broker_epoch is None
+    assert not place.partition.may_join_isr(place.partition.followers[OTHER])
+
+
 @pytest.mark.parametrize("state", ["fenced", "shutting down", "behind", "unknown"])
 def test_a_follower_that_may_not_join_is_not_proposed(state: str) -> None:
     place = led_by_three(isr=(LOCAL,))

@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftd.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.metadata_request import MetadataRequest
 from testkit.process import free_port, wait_until
 from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess
@@ -107,3 +108,18 @@ def test_a_broker_that_no_controller_registers_ends_with_1(tmp_path: Path) -> No
     daemon.begin()
     assert daemon.process is not None and daemon.process.wait(60) == 1
     assert "initial.broker.registration.timeout.ms" in daemon.log.read_text()
+
+
+def test_the_file_limits_the_fetch_sessions__kip227(tmp_path: Path) -> None:
+    port, controller_port = free_port(), free_port()
+    slots = {"max__incremental__fetch__session__cache__slots": 1}
+    daemon = combined(tmp_path, port, controller_port, **slots).format().start()
+    wait_until(lambda: brokers(port) == [(100, port)], "the broker is in Metadata")
+    fetch = FetchRequest(session_epoch=0, topics=[FetchTopic("t", partitions=[FetchPartition(0)])])
+    client = Client(port)
+    try:
+        answers: list[Any] = [client.call(fetch, 12) for _ in range(2)]
+    finally:
+        client.close()
+    assert [bool(one.session_id) for one in answers] == [True, False]
+    assert daemon.stop() == 0
