@@ -128,9 +128,15 @@ ROWS: tuple[Row, ...] = (
         "broker_node.apis.api_23_offset_for_leader_epoch",
         _OF_FOLLOWERS,
     ),
-    # A broker checks its own configs; the controller authorizes the change.
+    # A broker checks its own configs; the controller authorizes the change, but for log levels.
     Row(ApiKey.ALTER_CONFIGS, None, None, "broker_node.apis.api_33_alter_configs"),
-    Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, None, None, "broker_node.apis.api_44_incremental_alter_configs"),
+    Row(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        None,
+        None,
+        "broker_node.apis.api_44_incremental_alter_configs",
+        ((AclOperation.ALTER_CONFIGS, AclResourceType.CLUSTER),),
+    ),
     Row(ApiKey.DESCRIBE_PRODUCERS, AclOperation.READ, _TOPIC, "broker_node.apis.api_61_describe_producers"),
 )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kraftd.messages.incremental_alter_configs_request import (
@@ -14,6 +15,9 @@ from kraftd.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kraftd.metadata.state import AclState
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -88,6 +92,16 @@ def change_one(harness: BrokerHarness, name: str, *configs: AlterableConfig) -> 
         ("100", "listener.name.controller.max.connections", SET, "0", INVALID),
         ("100", "listener.name.controller.max.connections", SET, "1", 0),
         ("100", "listener.name.other.max.connections", SET, "0", 0),  # there is no such listener
+        ("100", "listeners", SET, "CONTROLLER://127.0.0.1:9999", 0),  # after a restart
+        ("100", "listeners", SET, "CONTROLLER://127.0.0.1:9093,MORE://127.0.0.1:9094", INVALID),
+        ("100", "listeners", SET, "x", INVALID),
+        ("100", "listener.security.protocol.map", SET, "CONTROLLER:PLAINTEXT", 0),
+        ("100", "listener.security.protocol.map", SET, "CONTROLLER:SSL", INVALID),
+        ("100", "listener.security.protocol.map", SET, "OTHER:PLAINTEXT", INVALID),
+        ("100", "principal.builder.class", SET, "com.example.Builder", INVALID),
+        ("100", "log.roll.ms", SET, "0", INVALID),
+        ("100", "log.roll.ms", SET, "1", 0),
+        ("", "log.roll.jitter.ms", SET, "-1", INVALID),
         ("100", "log.cleaner.dedupe.buffer.size", SET, "1048576", INVALID),
         ("100", "log.local.retention.bytes", SET, "5", 0),
         ("100", "log.local.retention.ms", SET, "-1", INVALID),
@@ -153,6 +167,19 @@ def test_a_broker_answers_for_its_own_log_levels(harness: BrokerHarness) -> None
     level = [AlterableConfig("kafka", SET, "INFO")]
     found = change(harness, (LOGGER, "100", level), (LOGGER, "101", level), (LOGGER, "0100", []))
     assert found == {"100": BAD_CONFIG, "101": INVALID, "0100": 0}
+
+
+def test_log_levels_need_the_right_to_the_clusters_configs(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    monkeypatch.setattr(harness.broker.boundary, "_authorizer", authorizer)
+    authorizer.end_load()
+    assert change(harness, (LOGGER, "100", [])) == {"100": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    literal, allow = AclPatternType.LITERAL, AclPermission.ALLOW
+    right = AclResourceType.CLUSTER, CLUSTER_NAME, literal, "User:ANONYMOUS", "*", AclOperation.ALTER_CONFIGS
+    authorizer.change((), [AclState(*right, allow)])
+    assert change(harness, (LOGGER, "100", [])) == {"100": 0}
 
 
 def test_the_old_request_is_checked_too(harness: BrokerHarness) -> None:

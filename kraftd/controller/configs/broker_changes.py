@@ -42,6 +42,7 @@ THREADS = (
 )
 OF_ADDRESS = "max.connections.per.ip"
 OVERRIDES = "max.connections.per.ip.overrides"
+PROTOCOLS = "listener.security.protocol.map"
 LISTENER_LIMITS = ("max.connections", "max.connection.creation.rate")
 OPERATIONS = frozenset(map(int, Operation))
 MAX_CONFIGS = 1_000  # checked at once
@@ -79,6 +80,8 @@ def check_broker_change(ctx: Context, name: str, configs: Sequence[Any], *, incr
         _check_addresses(old, new)
         _check_threads(old, new)
         _check_listener_limits(old, new)
+        _check_listeners(old, new)
+        _check_classes(old, new)
     except InvalidValue as error:
         raise invalid_request(str(error)) from None
 
@@ -112,6 +115,13 @@ def _check_values(config: NodeConfig) -> None:
     retention_ms = config.topic_defaults["retention.ms"]
     if retention_ms == 0:
         raise invalid_request("log.retention.ms must be -1 or at least 1.")
+    for topic, name, least in (
+        ("segment.ms", "log.roll.ms", 1),
+        ("segment.jitter.ms", "log.roll.jitter.ms", 0),
+    ):
+        value = config.topic_defaults[topic]
+        if isinstance(value, int) and value < least:
+            raise invalid_request(f"{name} must be at least {least}, not {value}.")
     _check_local("ms", retention_ms, config)
     _check_local("bytes", config.value("log.retention.bytes"), config)
     buffer_bytes, threads = (
@@ -164,16 +174,51 @@ def _is_integer(text: str) -> bool:
 
 def _check_listener_limits(old: NodeConfig, new: NodeConfig) -> None:
     """A listener's limit of connections, or of new ones a second, cannot become 0. Raises Refusal."""
-    listeners = [text.partition("://")[0].lower() for text in _listeners(new)]
-    for listener in listeners:
+    for listener in map(str.lower, _listeners(new)):
         for key in LISTENER_LIMITS:
             before, after = (_of_listener(config, listener, key) for config in (old, new))
             if after != before and after <= 0:
                 raise invalid_request(f"{key} of listener {listener} must be at least 1, not {after}.")
 
 
+def _check_listeners(old: NodeConfig, new: NodeConfig) -> None:
+    """No listener is added, removed, or given another security protocol while a broker runs. Raises
+    Refusal.
+    """
+    names = _listeners(new)
+    if set(names) != set(_listeners(old)):
+        raise invalid_request("listeners are only added or removed in a broker's file.")
+    if new.get(PROTOCOLS) == old.get(PROTOCOLS):
+        return
+    before, after = _protocols(old), _protocols(new)
+    for name in (*names, *_texts(new, "controller.listener.names")):
+        if after.get(name.upper()) != before.get(name.upper(), "PLAINTEXT"):
+            raise invalid_request(f"{PROTOCOLS} must leave listener {name} its security protocol.")
+
+
+def _check_classes(old: NodeConfig, new: NodeConfig) -> None:
+    """kraftd has no Java classes that could take the place of its own. Raises Refusal."""
+    name = "principal.builder.class"
+    if new.value(name) != old.value(name):
+        raise invalid_request(f"{name} cannot be changed: kraftd has no other.")
+
+
 def _listeners(config: NodeConfig) -> list[str]:
-    value = config.value("listeners")
+    """The names of the listeners."""
+    return [text.partition("://")[0] for text in _texts(config, "listeners")]
+
+
+def _protocols(config: NodeConfig) -> dict[str, str]:
+    """Security protocols by listener, in capitals."""
+    entries = parse_list(str(config.value(PROTOCOLS)))
+    return {
+        name.upper(): trim(protocol).upper() for name, _, protocol in (e.rpartition(":") for e in entries)
+    }
+
+
+def _texts(config: NodeConfig, key: str) -> list[str]:
+    """A key's value that is a list. Raises InvalidValue."""
+    value = config.value(key)
     return value if isinstance(value, list) else []
 
 
