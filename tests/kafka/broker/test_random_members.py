@@ -444,14 +444,13 @@ class Members:
 
 
 def counted(request: Message, shown: Any) -> Any:
-    """A view of an answer; what a member of a share group has follows from hashes of topic ids."""
+    """A view of an answer; what a member of a share group has, and whether that changes, follows from hashes of
+    topic ids.
+    """
     if not isinstance(request, ShareGroupHeartbeatRequest | ShareGroupDescribeRequest):
         return shown
     if isinstance(shown, dict):
-        return {
-            name: one is not None if name == "assignment" else counted(request, one)
-            for name, one in shown.items()
-        }
+        return {name: counted(request, one) for name, one in shown.items() if name != "assignment"}
     return [counted(request, one) for one in shown] if isinstance(shown, list) else shown
 
 
