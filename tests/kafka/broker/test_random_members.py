@@ -444,7 +444,7 @@ class Members:
 
 
 def counted(request: Message, shown: Any) -> Any:
-    """A view of an answer; what a member of a share group has, and whether that changes, follows from hashes of
+    """A view of an answer. What a member of a share group has, and when that changes, follows from hashes of
     topic ids.
     """
     if not isinstance(request, ShareGroupHeartbeatRequest | ShareGroupDescribeRequest):
@@ -469,7 +469,7 @@ def create_topics(pair: BrokerPair, topics: tuple[str, ...]) -> None:
     """
     orders: list[tuple[bool, ...]] = []
     for side in pair.sides:
-        for _ in range(200):
+        for _ in range(600):  # a draw fits once in 64
             side.ask(CreateTopicsRequest([CreatableTopic(name, 3, 1) for name in topics], 30_000), 7)
             wait_until(lambda side=side: len(topic_ids(side, topics)) == 2, "the topics are known", 30)  # type: ignore[misc]
             ids = topic_ids(side, topics)
