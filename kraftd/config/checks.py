@@ -52,6 +52,8 @@ ORDERED = (
     ("group.share.max.size", "group.share.max.share.sessions"),
 )
 MIN_DEDUPE_BYTES = 1024 * 1024
+CODECS = ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec")
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def check(config: DaemonConfig, settings: Settings, findings: Findings) -> DaemonConfig:
@@ -75,6 +77,7 @@ def check(config: DaemonConfig, settings: Settings, findings: Findings) -> Daemo
         partial(check_queued_requests, findings),
         partial(check_idle_connections, findings),
         partial(check_rebalance_protocols, config, findings),
+        *(partial(check_codec, key, findings) for key in CODECS),
         partial(check_broker_session, config, findings),
         partial(check_connections_per_ip, config, findings),
         partial(check_listener_limits, config, settings, findings),
@@ -395,6 +398,11 @@ def check_rebalance_protocols(config: DaemonConfig, findings: Findings) -> None:
     protocols = config.node_config.value(key)
     classic = isinstance(protocols, list) and "classic" in map(str.lower, protocols)
     findings.require(classic, key, "classic must be one of them")
+
+
+def check_codec(key: str, findings: Findings) -> None:
+    holds = findings.number(key) in range(len(CODEC_NAMES))
+    findings.require(holds, key, "must be 0, or that of gzip (1), snappy (2), lz4 (3) or zstd (4)")
 
 
 def check_connections_per_ip(config: DaemonConfig, findings: Findings) -> None:

@@ -25,6 +25,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     offsets_retention_minutes: int = 7 * 24 * 60
     offsets_retention_check_interval_ms: int = 600_000
     offsets_topic_num_partitions: int = 50
+    offsets_topic_compression_codec: int = 0
     offset_metadata_max_bytes: int = 4096
     offsets_commit_timeout_ms: int = 5000
     offsets_load_buffer_size: int = 5 * 1024 * 1024

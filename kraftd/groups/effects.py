@@ -27,7 +27,7 @@ class RespondInSlices(Effect, frozen=True):
 
 
 class AppendRecords(Effect, frozen=True):
-    """Append one uncompressed batch to a partition of the coordinator's topic, at this offset, as its leader.
+    """Append one batch to a partition of the coordinator's topic, at this offset, as its leader.
 
     Answered by RecordsAppended or AppendFailed. If the partition's log end is another one, by AppendFailed
     with NOT_COORDINATOR and that end. producer_id: of the transaction whose offsets these are, else -1; with

@@ -1,7 +1,8 @@
 """Compression of record batches in Kafka's framings: gzip, snappy (xerial), LZ4 frames, zstd.
 
 Controllers write uncompressed batches, and read compressed ones that another tool wrote. Producers compress
-theirs, and a topic may demand another codec. The output of decompression is bounded.
+theirs, coordinators if the file says so, and a topic may demand another codec. The output of decompression
+is bounded.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from kraftd.wire import python_records
 from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, decompressed
+from kraftd.wire.compression import compress
 from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.errors import DamagedRecords
 from kraftd.wire.python_records import MOST_ERRORS as MOST_ERRORS
@@ -33,6 +34,7 @@ NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
+_CODEC = 0x07  # of attributes
 MAX_SEQUENCE = (1 << 31) - 1
 
 
@@ -263,7 +265,8 @@ def build_records_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytearray:
-    """One uncompressed batch of (timestamp, key, value, headers), as a producer or coordinator builds it.
+    """One batch of (timestamp, key, value, headers), as a producer or coordinator builds it; it is compressed
+    if the attributes name a codec.
 
     Raises ValueError without records.
     """
@@ -280,6 +283,9 @@ def build_records_batch(
         out += put(len(body))
         out += body
     most = max(record[0] for record in records)
+    codec = attributes & _CODEC
+    if codec:
+        out = bytearray(compress(codec, bytes(out)))
     return finish_batch(
         out, len(records), base_offset, leader_epoch, attributes, first, most, producer_id, producer_epoch,
         base_sequence,

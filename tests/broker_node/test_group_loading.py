@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.broker_node.effects import ReadPartition
+from kraftd.groups.java_hashes import partition_for
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_groups_response import ListGroupsResponse
@@ -18,6 +19,8 @@ from kraftd.messages.offset_commit_request import (
 )
 from kraftd.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopic
 from kraftd.wire.api import ApiKey
+from kraftd.wire.batch import iter_batches
+from kraftd.wire.compression import CODEC_NAMES
 from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import BrokerHarness
 
@@ -36,12 +39,15 @@ def committed(harness: BrokerHarness) -> tuple[int, int]:
     return 0, answer.topics[0].partitions[0].committed_offset
 
 
-def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path) -> None:
-    before = BrokerHarness(tmp_path).run()
+@pytest.mark.parametrize("codec", range(5))
+def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path, codec: int) -> None:
+    before = BrokerHarness(tmp_path, broker={"offsets.topic.compression.codec": str(codec)}).run()
     before.create_topic("t")
     before.create_topic("__consumer_offsets", 3, cleanup_policy="compact")
     before.pass_time(100)
     assert commit(before, 5) == 0 and commit(before, 9) == 0
+    batches = iter_batches(before.read("__consumer_offsets", index=partition_for("g", 3)).records)
+    assert {one.header.compression for one in batches} == {CODEC_NAMES[codec]}
     before.executor.close_files()
     before.disk.locked.clear()
     after = BrokerHarness(tmp_path, before.disk)

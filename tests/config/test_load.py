@@ -224,9 +224,11 @@ def test_conflicting_values_are_reported_beside_unreadable_ones(load_lines: Load
         "advertised.listeners=CONTROLLER://a:b",
         "group.consumer.heartbeat.interval.ms=45000",
         "log.cleaner.dedupe.buffer.size=5",
+        "offsets.topic.compression.codec=5",
+        "share.coordinator.state.topic.compression.codec=-1",
     ]
     together = problems(load_lines, *more)
-    assert len(together) == 11  # voters and heartbeats have two each
+    assert len(together) == 13  # voters and heartbeats have two each
     assert problems(load_lines, *more, bad)[1:] == together
 
 

@@ -107,14 +107,15 @@ class CoordinatingNode(Protocol):
 
 class Coordination:
     """Drives a coordinator; `node` performs what it wants. `topic` is the coordinator's, `content` what it
-    keeps, for the log.
+    keeps, for the log. codec: with which its records are compressed, by Kafka's number.
     """
 
     topic: ClassVar[str]
     content: ClassVar[str]
 
-    def __init__(self, node: CoordinatingNode, coordinator: Shards[Any]) -> None:
+    def __init__(self, node: CoordinatingNode, coordinator: Shards[Any], codec: int = 0) -> None:
         self._shards = coordinator
+        self._codec = codec
         self._node = node
         self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written
         self.load_times = Recent()  # how long each partition took to load, in milliseconds
@@ -246,7 +247,7 @@ class Coordination:
         time_ms = effect.timestamp_ms
         data = build_records_batch(
             [(time_ms, key, value, ()) for key, value in effect.records],
-            attributes=TRANSACTIONAL if effect.producer_id >= 0 else 0,
+            attributes=self._codec | (TRANSACTIONAL if effect.producer_id >= 0 else 0),
             producer_id=effect.producer_id,
             producer_epoch=effect.producer_epoch,
             base_sequence=0,  # as Kafka's coordinators have it

@@ -73,7 +73,7 @@ class GroupCoordination(Coordination):
     ) -> None:
         self._topics = KnownTopics(node.view, node.go_on)
         self.coordinator = GroupCoordinator(config, self._topics, new_uuid)
-        super().__init__(node, self.coordinator)
+        super().__init__(node, self.coordinator, config.offsets_topic_compression_codec)
         # Pieces of large requests, with the whole ones and where their answers go.
         self._pieces: dict[Call, tuple[Call, Callable[[Any], None]]] = {}
         self._setting_back: set[Call] = set()  # commits of an offset before that of the group

@@ -42,7 +42,7 @@ class ShareCoordination(Coordination):
 
     def __init__(self, node: CoordinatingNode, config: ShareStateConfig) -> None:
         self.coordinator = ShareCoordinator(config, KnownTopics(node.view, node.go_on))
-        super().__init__(node, self.coordinator)
+        super().__init__(node, self.coordinator, config.share_coordinator_state_topic_compression_codec)
         self._performers |= {PruneRecords: self._prune}
 
     def handle(self, call: Call) -> Slices[None]:

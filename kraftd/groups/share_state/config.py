@@ -9,6 +9,7 @@ class ShareStateConfig(Struct, frozen=True, kw_only=True):
     """Kafka's keys (`NodeConfig.settings`). max_batch_bytes: the most that one batch of records may take."""
 
     share_coordinator_state_topic_num_partitions: int = 50
+    share_coordinator_state_topic_compression_codec: int = 0
     share_coordinator_snapshot_update_records_per_snapshot: int = 500
     share_coordinator_write_timeout_ms: int = 5000
     share_coordinator_load_buffer_size: int = 5 * 1024 * 1024
