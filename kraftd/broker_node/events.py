@@ -55,6 +55,8 @@ class LogNotOpened(Event, frozen=True):
     topic: str
     partition: int
     topic_id: Uuid
+    reason: str = ""
+    is_damaged: bool = False
 
 
 class MoveBegun(Event, frozen=True):
@@ -182,13 +184,16 @@ class ShareRecords(NamedTuple):
 
 
 class PartitionRead(Event, frozen=True):
-    """Whole batches from the offset of a ReadPartition on; `error` says why there are none."""
+    """Whole batches from the offset of a ReadPartition on; `error` says why there are none, `is_damaged` that
+    they are damaged.
+    """
 
     topic: str
     partition: int
     leader_epoch: int
     data: bytes | memoryview
     error: str | None = None
+    is_damaged: bool = False
 
     def __repr__(self) -> str:
         return f"<PartitionRead {self.topic}-{self.partition}, {len(self.data)} bytes>"

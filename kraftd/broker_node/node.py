@@ -16,6 +16,7 @@ from kraftd.broker_node.coordination.coordinators import Coordinators
 from kraftd.broker_node.coordination.verification import Verifications
 from kraftd.broker_node.directories.assignments import DirectoryAssignments
 from kraftd.broker_node.directories.cordoning import Cordoning
+from kraftd.broker_node.directories.damaged_logs import DamagedLogs
 from kraftd.broker_node.directories.log_moves import LogMoves
 from kraftd.broker_node.directories.log_questions import LogQuestions
 from kraftd.broker_node.directories.strays import set_strays_aside
@@ -110,9 +111,10 @@ class BrokerNode(AnsweringNode):
         self.log_questions = LogQuestions(self.outbox, self.guarded)
         self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
         self.producer_ids = ProducerIds(self.ask_controller, lambda: self.identity)
-        assignments = DirectoryAssignments(self.ask_controller, lambda: self.identity)
+        assignments = DirectoryAssignments(self.ask_controller, lambda: self.identity, self._become_ready)
         self.directory_assignments, begun = assignments, self.log_questions.moves_begun
         self.log_moves = LogMoves(view, self.outbox, self.replicas, assignments, self.cordoning, begun)
+        self.damaged_logs = DamagedLogs(view, self.replicas, assignments, self.on_leadership)
         self.isr_changes = IsrChanges(
             self.ask_controller,
             lambda: self.identity,
@@ -316,7 +318,8 @@ class BrokerNode(AnsweringNode):
     def _become_ready(self) -> None:
         """Be ready to serve once the metadata is known, and the logs of all hosted partitions are open."""
         self.produces.log_waits.release(self.now_ms)
-        if self.view.is_loaded and self._is_hosting and not self.replicas.opening_count:
+        waits = self.replicas.opening_count or self.directory_assignments.has_found_again
+        if self.view.is_loaded and self._is_hosting and not waits:
             self.lifecycle.ready(self.now_ms)
 
     def _communicate(self) -> None:
@@ -438,16 +441,14 @@ class BrokerNode(AnsweringNode):
         effects = self.replicas.opened(event, self.now_ms)
         hosted = self.replicas.get(event.topic, event.partition)
         if hosted is not None:
-            known = (None, hosted.state.directory(self.view.node_id))
-            if event.topic_id == hosted.topic_id and event.directory_id not in known:
-                self.directory_assignments.note(hosted.topic_id, hosted.index, event.directory_id)
+            self.damaged_logs.opened(hosted, event)
             self.follow_up(hosted, effects)
             self.on_leadership(None, hosted)
             self.client_fetches.changed(hosted.topic_id)
         self._become_ready()
 
     def _on_log_not_opened(self, event: LogNotOpened) -> None:
-        self.replicas.not_opened(event)
+        self.damaged_logs.not_opened(event)
         self._become_ready()
 
     def _on_log_truncated(self, event: LogTruncated) -> None:
@@ -461,7 +462,7 @@ class BrokerNode(AnsweringNode):
         for key in event.partitions:
             hosted = self.replicas.get(*key)
             if hosted is not None:
-                self.replicas.failed(key)
+                self.replicas.failed(key, "its log directory or its log failed")
                 self.on_leadership(hosted, hosted)
         self.directory_errors = event.errors
         self.lifecycle.directories_failed(event.directory_ids, self.now_ms)

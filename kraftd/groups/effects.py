@@ -96,8 +96,11 @@ class PartitionLoaded(Effect, frozen=True):
 
 
 class PartitionFailed(Effect, frozen=True):
-    """A partition cannot be loaded, for this reason, or has to be loaded again; log it."""
+    """A partition cannot be loaded, for this reason, or has to be loaded again; log it. Other replicas may be
+    able to load theirs if this log is damaged.
+    """
 
     partition: int
     leader_epoch: int
     reason: str
+    is_damaged: bool = False

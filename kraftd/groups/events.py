@@ -27,13 +27,14 @@ class PartitionResigned(PartitionEvent, frozen=True):
 class RecordsRead(PartitionEvent, frozen=True):
     """Whole batches that begin at the offset of ReadRecords, or before it. Answers ReadRecords.
 
-    An error stands for bytes that could not be read.
+    An error stands for bytes that could not be read, here alone if they are damaged.
     """
 
     leader_epoch: int
     data: bytes | memoryview
     high_watermark: int
     error: str | None = None
+    is_damaged: bool = False
 
     def __repr__(self) -> str:
         return f"<RecordsRead {len(self.data)} bytes of partition {self.partition}, {self.error or 'whole'}>"

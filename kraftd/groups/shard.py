@@ -169,7 +169,8 @@ class Shard:
         if loader is None:
             return
         if event.error is not None or not event.data:
-            self.fail(event.error or f"no records at offset {loader.next_offset}, before the log end")
+            missing = f"no records at offset {loader.next_offset}, before the log end"
+            self.fail(event.error or missing, is_damaged=event.is_damaged)
             return
         loader.take(event.data, event.high_watermark)
         self.replay_slice()
@@ -190,7 +191,8 @@ class Shard:
         try:
             is_through = loader.run()
         except (CorruptBatch, UnreadableRecord, ProtocolError) as problem:
-            self.fail(f"{type(problem).__name__}: {problem}")
+            is_damaged = isinstance(problem, CorruptBatch)
+            self.fail(f"{type(problem).__name__}: {problem}", is_damaged=is_damaged)
             return
         if not is_through or loader.next_offset == before:
             if is_through:
@@ -215,11 +217,11 @@ class Shard:
         took_ms = max(0, self.state.now_ms - self.load_began_ms)
         self.effects.append(PartitionLoaded(self.partition, self.leader_epoch, record_count, count, took_ms))
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, *, is_damaged: bool = False) -> None:
         """Stop: the partition cannot be loaded."""
         self.loader = None
         self.status = ShardStatus.FAILED
-        self.effects.append(PartitionFailed(self.partition, self.leader_epoch, reason))
+        self.effects.append(PartitionFailed(self.partition, self.leader_epoch, reason, is_damaged))
 
     def unload(self) -> None:
         """Another broker leads the partition: refuse all that waits."""

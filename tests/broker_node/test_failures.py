@@ -19,7 +19,9 @@ from kraftd.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.metadata.state import PartitionState
 from kraftd.requests.events import ConnectionClosed
+from kraftd.types import DIRECTORY_LOST
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import IDS, PATHS, BrokerHarness, records
@@ -177,7 +179,9 @@ def test_what_follows_a_failed_append_in_the_same_step_leaves_no_gap(harness: Br
 
 def restarted_with_damage(before: BrokerHarness, tmp_path: Path, *indexes: int) -> BrokerHarness:
     """The next process, after a kill and a flipped bit in the first batch of these partitions."""
-    directories = [before.directories.logs["t", index].directory for index in indexes]
+    known = before.directories
+    found = [known.logs.get(("t", index)) or known.damaged["t", index] for index in indexes]
+    directories = [one.directory for one in found]
     before.executor.close_files()
     disk = before.disk
     for directory in directories:
@@ -203,6 +207,24 @@ def test_a_damaged_log_stays_offline_and_the_others_serve(tmp_path: Path) -> Non
     assert after.produce("t", records(), index=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert after.read("t", index=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert after.produce("t", records(), index=1).base_offset == 50
+
+
+def test_a_damaged_log_is_reported_lost_until_a_start_opens_it(tmp_path: Path) -> None:
+    def partition(harness: BrokerHarness) -> PartitionState:
+        image = harness.view.image
+        state = image.partition(image.topic_names()["t"], 0)
+        assert state is not None
+        return state
+
+    before = BrokerHarness(tmp_path).run()
+    before.create_topic("t")
+    before.produce("t", records(50))
+    after = restarted_with_damage(before, tmp_path, 0)
+    assert (partition(after).leader, partition(after).directories) == (-1, (DIRECTORY_LOST,))
+    again = restarted_with_damage(after, tmp_path, 0)  # the bit flips back
+    assert partition(again).leader == again.view.node_id
+    assert partition(again).directories[0] in IDS
+    assert again.produce("t", records()).base_offset == 50
 
 
 def test_damaged_logs_of_a_former_topic_keep_no_partition_offline(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def test_damage_fails_the_partition_alone(data: bytes) -> None:
     coordinator.step(PartitionElected(0, 1, 0, 1), 0)
     (failed,) = coordinator.step(RecordsRead(0, 1, data, 1), 0)
     assert isinstance(failed, PartitionFailed) and failed.reason
+    assert failed.is_damaged == data.endswith(b"\xff"), "else each replica has the same"
     assert coordinator.shards[0].status is ShardStatus.FAILED
     assert coordinator.shards[1].status is ShardStatus.ACTIVE
     assert coordinator.step(PartitionElected(0, 2, 0, 0), 0) == [PartitionLoaded(0, 2, 0, 0)]

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kraftd.answers.node import Slices
     from kraftd.answers.settings import ClientSettings
     from kraftd.answers.view import ClusterView
+    from kraftd.broker_node.directories.damaged_logs import DamagedLogs
     from kraftd.broker_node.events import PartitionRead
     from kraftd.broker_node.own_requests import OwnRequests
     from kraftd.broker_node.partitions.produces import Produces
@@ -94,6 +95,8 @@ class CoordinatingNode(Protocol):
     def own_requests(self) -> OwnRequests: ...
     @property
     def producer_ids(self) -> ProducerIds: ...
+    @property
+    def damaged_logs(self) -> DamagedLogs: ...
     @property
     def topic_creation(self) -> TopicCreation: ...
     @property
@@ -307,7 +310,9 @@ class Coordination:
         hosted = self._node.replicas.get(self.topic, event.partition)
         partition = None if hosted is None else hosted.partition
         marks = 0 if partition is None else partition.high_watermark
-        self.step(RecordsRead(event.partition, event.leader_epoch, event.data, marks, event.error))
+        self.step(
+            RecordsRead(event.partition, event.leader_epoch, event.data, marks, event.error, event.is_damaged)
+        )
 
     def _load_later(self, effect: ScheduleLoading) -> Slices:
         yield
@@ -325,9 +330,16 @@ class Coordination:
             )
 
     def _failed(self, effect: PartitionFailed) -> None:
+        hosted = self._node.replicas.get(self.topic, effect.partition)
+        given_up = (
+            effect.is_damaged
+            and hosted is not None
+            and self._node.damaged_logs.give_up(hosted, effect.reason)
+        )
         self._node.outbox.log(
             "error",
             f"{self.content} could not be loaded",
             partition=f"{self.topic}-{effect.partition}",
             why=effect.reason,
+            then="another replica is to lead the partition, which is offline here" if given_up else None,
         )

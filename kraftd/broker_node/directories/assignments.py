@@ -26,11 +26,20 @@ Key = tuple[Uuid, int]  # topic id and index
 
 
 class DirectoryAssignments:
-    """`ask` asks the controller; `identity` is this broker's id and epoch."""
+    """`ask` asks the controller; `identity` is this broker's id and epoch. `answered` is called after an
+    answer.
+    """
 
-    def __init__(self, ask: Ask, identity: Callable[[], tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        identity: Callable[[], tuple[int, int]],
+        answered: Callable[[], None] = lambda: None,
+    ) -> None:
         self._ask = ask
         self._identity = identity
+        self._answered = answered
+        self._found_again: set[Key] = set()
         self._wanted: dict[Key, Uuid] = {}
         self._then: dict[Key, Callable[[], None]] = {}
         self._is_asking = False
@@ -50,6 +59,18 @@ class DirectoryAssignments:
         self._then.pop(key, None)
         if then is not None:
             self._then[key] = then
+
+    def note_found_again(self, topic_id: Uuid, index: int, directory_id: Uuid) -> None:
+        """The log of a partition is in a directory, though the metadata calls it lost."""
+        self._found_again.add((topic_id, index))
+        self.note(topic_id, index, directory_id)
+
+    @property
+    def has_found_again(self) -> bool:
+        """Return whether the metadata calls logs lost that are there: this broker cannot lead them yet. An
+        unfencing elects it, a later assignment does not.
+        """
+        return bool(self._found_again)
 
     def deadline_ms(self) -> int | None:
         """When `send` has work again; None for never."""
@@ -90,9 +111,11 @@ class DirectoryAssignments:
             for key, directory_id in sent.items():  # one that is refused is gone, or of another broker
                 if self._wanted.get(key) == directory_id:
                     del self._wanted[key]
+                    self._found_again.discard(key)
                     then = self._then.pop(key, None)
                     if then is not None and key not in refused:
                         then()
+            self._answered()
 
         self._is_asking = True
         self._ask(AssignReplicasToDirsRequest(broker_id, broker_epoch, directories), answered)

@@ -99,8 +99,8 @@ class RegisteredBrokers:
 class Replicas:
     """The hosted partitions, by topic and index. `opening_count`: logs that are not open yet.
 
-    `offline`: those whose log cannot be used. `have_marks_moved`: a high watermark may differ from the last
-    checkpoint of them. `preferred`: directories of logs that are to be made later.
+    `offline`: why the logs of some cannot be used. `have_marks_moved`: a high watermark may differ from the
+    last checkpoint of them. `preferred`: directories of logs that are to be made later.
     """
 
     def __init__(self, view: ClusterView, configs: TopicConfigs, outbox: Outbox) -> None:
@@ -108,7 +108,7 @@ class Replicas:
         self.opening_count = 0
         self.have_marks_moved = True
         self.traffic = Traffic()
-        self.offline: set[TopicPartition] = set()
+        self.offline: dict[TopicPartition, str] = {}
         self.preferred: dict[TopicPartition, Uuid | None] = {}
         self._view = view
         self._outbox = outbox
@@ -180,7 +180,7 @@ class Replicas:
 
     def _remove(self, key: TopicPartition, hosted: Hosted) -> None:
         del self._hosted[key]
-        self.offline.discard(key)
+        self.offline.pop(key, None)
         if hosted.partition is None:
             self.opening_count -= 1
         else:
@@ -236,15 +236,15 @@ class Replicas:
             NO_EPOCHS,
         )
         hosted.partition.go_offline()
-        self.offline.add((event.topic, event.partition))
+        self.offline[event.topic, event.partition] = event.reason
 
-    def failed(self, key: TopicPartition) -> None:
-        """The directory of a partition failed."""
+    def failed(self, key: TopicPartition, reason: str) -> None:
+        """The log of a partition cannot be used any more, maybe as its directory failed."""
         hosted = self._hosted.get(key)
         if hosted is not None and hosted.partition is not None:
             hosted.partition.go_offline()
             hosted.log = None
-            self.offline.add(key)
+            self.offline[key] = reason
 
     def expired(self, topic: str, index: int) -> None:
         """Retention has moved the start of a partition's log."""

@@ -12,6 +12,11 @@ from kraftd.metrics.state.survey import Group, Survey
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Endpoint, address_text
 
 NAMED = 5  # partitions of a finding
+GIVEN_UP = "is lost or damaged, so this broker has given it up"
+REPLACE_LOG = (
+    "its log says why; stop it, move the partition's directory aside or restore its files, and start it: it "
+    "fetches what it lacks"
+)
 _NO_DIRECTORIES = {DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED}
 
 
@@ -33,19 +38,27 @@ def judge_registered(image: Image) -> Iterator[Finding]:
 
 
 def judge_directories(image: Image) -> Iterator[Finding]:
-    """Replicas in a log directory that their broker does not report: it is offline, or gone."""
+    """Replicas in a log directory that their broker does not report: it is offline, or gone. Then those whose
+    log their broker has given up.
+    """
     lost: dict[int, int] = {}
+    damaged: dict[int, Group] = {}
     for topic in image.topics.values():
-        for partition in topic.partitions.values():
+        for index, partition in topic.partitions.items():
             for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
                 broker = image.brokers.get(broker_id)
-                if broker is not None and is_lost(broker, directory):
+                if broker is not None and directory == DIRECTORY_LOST:
+                    damaged.setdefault(broker_id, Group()).add(topic, index, partition)
+                elif broker is not None and is_lost(broker, directory):
                     lost[broker_id] = lost.get(broker_id, 0) + 1
     for broker_id, count in sorted(lost.items()):
         what = "1 replica is" if count == 1 else f"{count:,} replicas are"
         text = f"{what} in a log directory of this broker that is offline or gone"
         remedy = "repair its disk, or remove the directory from log.dirs, and restart the broker"
         yield problem("partitions", f"node {broker_id}", text, remedy)
+    for broker_id, group in sorted(damaged.items()):
+        text = f"the log of {partitions_text(group.count)} {GIVEN_UP}: {examples_text(group)}"
+        yield problem("partitions", f"node {broker_id}", text, REPLACE_LOG)
 
 
 def is_lost(broker: BrokerState, directory: bytes) -> bool:

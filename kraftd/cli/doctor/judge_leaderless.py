@@ -9,6 +9,7 @@ from kraftd.cli.doctor.judge_cluster import examples_text, is_lost, partitions_t
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import PartitionState
 from kraftd.metrics.state.survey import Group
+from kraftd.types import DIRECTORY_LOST
 
 UNCLEAN = "electing another replica loses records (kafka-leader-election.sh)"
 
@@ -18,7 +19,7 @@ def judge_leaderless(image: Image, offline: Mapping[int, tuple[str, ...]]) -> It
 
     `offline`: the paths of log directories that brokers reported offline, where they were asked.
     """
-    elsewhere, of_broker = Group(), dict[int, Group]()
+    elsewhere, of_broker = Group(), dict[tuple[int, bool], Group]()
     waits_for: set[int] = set()
     for topic_id, index in image.partitions_without_leader():
         topic = image.topics[topic_id]
@@ -27,12 +28,13 @@ def judge_leaderless(image: Image, offline: Mapping[int, tuple[str, ...]]) -> It
         blocked = [one for one in members if has_lost_disk(image, state, one)]
         if blocked and len(blocked) == len(members):
             for one in blocked:
-                of_broker.setdefault(one, Group()).add(topic, index, state)
+                is_given_up = state.directory(one) == DIRECTORY_LOST
+                of_broker.setdefault((one, is_given_up), Group()).add(topic, index, state)
         else:
             elsewhere.add(topic, index, state)
             waits_for.update(set(members) - set(blocked))
-    for broker_id, group in sorted(of_broker.items()):
-        yield _of_lost_disk(broker_id, group, offline.get(broker_id, ()))
+    for (broker_id, is_given_up), group in sorted(of_broker.items()):
+        yield _of_lost_disk(broker_id, group, offline.get(broker_id, ()), is_given_up=is_given_up)
     if elsewhere.count:
         which = f" ({nodes_text(waits_for)})" if waits_for else ""
         text = f"{partitions_text(elsewhere.count)} without a leader: {examples_text(elsewhere)}"
@@ -63,15 +65,19 @@ def nodes_text(ids: set[int]) -> str:
     return f"nodes {', '.join(most)} and {last}" if most else f"node {last}"
 
 
-def _of_lost_disk(broker_id: int, group: Group, paths: tuple[str, ...]) -> Finding:
+def _of_lost_disk(broker_id: int, group: Group, paths: tuple[str, ...], *, is_given_up: bool) -> Finding:
     where = f"log directory {' or '.join(paths)}" if paths else "log directory"
     text = (
         f"{partitions_text(group.count)} without a leader: {examples_text(group)}: the last replica in sync "
-        f"is on this broker, which runs, but its {where} is offline"
+        "is on this broker, which runs, but its "
     )
-    disk = f"the disk of {' or '.join(paths)}" if paths else "its disk"
     others = any(set(one.replicas) - {broker_id} for one in group.examples)
     last = UNCLEAN if others else "there is no other replica"
+    if is_given_up:
+        remedy = f"its log says why; stop it, restore the files of the partition, and start it; {last}"
+        return problem("partitions", f"node {broker_id}", f"{text}log there is lost or damaged", remedy)
+    text += f"{where} is offline"
+    disk = f"the disk of {' or '.join(paths)}" if paths else "its disk"
     return problem(
         "partitions",
         f"node {broker_id}",

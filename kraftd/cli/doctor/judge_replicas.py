@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kraftd.cli.doctor.findings import Finding, note, warning
-from kraftd.cli.doctor.judge_cluster import examples_text, is_lost, partitions_text
+from kraftd.cli.doctor.judge_cluster import (
+    GIVEN_UP,
+    REPLACE_LOG,
+    examples_text,
+    is_lost,
+    partitions_text,
+)
 from kraftd.cli.doctor.judge_throttles import REMOVE, limits_on
 from kraftd.metadata.image import Image
 from kraftd.metrics.state.survey import Example, Group
@@ -74,6 +80,8 @@ def _by_metadata(image: Image, one: Behind) -> tuple[str, str] | None:
         return "it is fenced, as its heartbeats do not arrive", "start it, or read its log"
     places = (_directory(image, each, one.broker_id) for each in one.partitions.examples)
     lost = {each for each in places if each is not None and is_lost(broker, each)}
+    if lost == {DIRECTORY_LOST}:
+        return f"its log there {GIVEN_UP}", REPLACE_LOG
     if lost:
         known = sorted(uuid_text(each) for each in lost - {DIRECTORY_LOST})
         remedy = "repair its disk, or remove the directory from log.dirs, and restart the broker"

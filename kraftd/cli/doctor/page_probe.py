@@ -1,4 +1,4 @@
-"""Asks this machine's node, at its metrics listener, for logs that its broker cannot clean."""
+"""Asks this machine's node, at its metrics listener, for logs that its broker cannot use or clean."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import ssl
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from kraftd.cli.doctor.findings import Finding, warning
+from kraftd.cli.doctor.findings import Finding, problem, warning
 from kraftd.types import address_text
 
 if TYPE_CHECKING:
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 MAX_ANSWER_BYTES = 1 << 20
 REMEDY = "restore its files from another replica and restart the broker; until then the log is not cleaned"
+REPLACE = (
+    "stop the broker, move the partition's directory aside or restore its files, and start the broker: it "
+    "fetches what it lacks"
+)
 
 
 async def probe_page(config: DaemonConfig, timeout_s: float) -> list[Finding]:
@@ -39,7 +43,12 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     if not isinstance(broker, dict):
         return []
     named: dict[str, str] = broker.get("uncleanable") or {}
+    unusable: dict[str, str] = broker.get("unusable") or {}
     found = [
+        problem("replicas", name, f"this broker cannot use its log: {reason}", REPLACE)
+        for name, reason in unusable.items()
+    ]
+    found += [
         warning("cleaner", name, f"its log cannot be cleaned: {reason}", REMEDY)
         for name, reason in named.items()
     ]

@@ -185,7 +185,8 @@ class LogChanges:
             "a partition stays offline", partition=f"{key[0]}-{key[1]}", error=str(error), until=until
         )
         self._note_failures()
-        self._step(LogNotOpened(*key, effect.topic_id))
+        is_damaged = key in self.directories.damaged
+        self._step(LogNotOpened(*key, effect.topic_id, str(error), is_damaged))
 
     @property
     def waits_for_room(self) -> bool:

@@ -10,6 +10,7 @@ from kraftd.broker_node.events import PartitionRead
 from kraftd.ground.event import Event
 from kraftd.host.ports import Ports
 from kraftd.log.data.reading import run_cold
+from kraftd.log.errors import CorruptStorage
 from kraftd.log_dirs.directories import LogDirectories
 
 
@@ -38,7 +39,8 @@ class PartitionReads:
             if log.cut_count != read.cut_count:  # a cleaning has replaced the files
                 self.read(effect)
             else:
-                self._step(PartitionRead(*where, b"", str(error)))
+                is_damaged = isinstance(error, CorruptStorage)
+                self._step(PartitionRead(*where, b"", str(error), is_damaged))
 
         def done(data: bytes | memoryview) -> None:
             self._step(PartitionRead(*where, data))

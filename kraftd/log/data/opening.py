@@ -243,7 +243,7 @@ class _Opening:
             self._disk,
             self._directory,
             self._opened,
-            self._found.recovery_point if not clean else 1 << 62,
+            None if clean else self._found.recovery_point,
             EpochCache(epochs.entries) if clean and epochs.entries else epochs,  # the file has them all
             None if self._producers is None else self._producers.replay,
             self.report.notes.append,

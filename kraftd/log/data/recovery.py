@@ -55,8 +55,9 @@ class ProducerReplay(Protocol):
 class SegmentRecovery:
     """Recovers the segments of one log, oldest first. end_offset and epoch are those of the last sound batch.
 
-    drop_behind removes the segments behind one that is about to be cut, for good: if a loss of power brought
-    them back, there would be a hole before them. cut: whether the segment recovered last was cut.
+    recovery_point is None after a clean stop: everything was flushed. drop_behind removes the segments behind
+    one that is about to be cut, for good: if a loss of power brought them back, there would be a hole before
+    them. cut: whether the segment recovered last was cut.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class SegmentRecovery:
         disk: Disk,
         directory: str,
         opened: Opener,
-        recovery_point: int,
+        recovery_point: int | None,
         epochs: EpochCache,
         replay: Callable[[Batch], AbortedTransaction | None] | None,
         note: Callable[[str], None],
@@ -152,15 +153,18 @@ class SegmentRecovery:
     def _may_be_unflushed(self, file: File, position: int) -> bool:
         """Return whether damaged bytes are past the recovery point, by what is before or what they say."""
         claimed = int.from_bytes(file.read(position, 8), "big", signed=True)
-        return max(self.end_offset, claimed) >= self._recovery_point
+        return self._recovery_point is not None and max(self.end_offset, claimed) >= self._recovery_point
 
     def _cut(self, segment: DataSegment, file: File, error: CorruptBatch, size_bytes: int) -> None:
         self._drop_behind(segment, self.end_offset)
         file.truncate(error.position)
         segment.end_position = error.position
         self.cut = True
-        lost = self._recovery_point - self.end_offset
-        flushed = f". Up to {lost} records that were flushed are gone" if lost > 0 else ""
+        flushed = ""
+        if self._recovery_point is None:
+            flushed = ". Records that were flushed before the clean stop are gone"
+        elif (lost := self._recovery_point - self.end_offset) > 0:
+            flushed = f". Up to {lost} records that were flushed are gone"
         self._note(
             f"{segment.path(self._directory)} was cut at byte {error.position} (offset {self.end_offset}): "
             f"the {size_bytes - error.position} bytes behind it are no whole batches "

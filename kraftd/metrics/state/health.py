@@ -31,8 +31,9 @@ class Progress(Struct, frozen=True):
 
 class BrokerHealth(Struct, frozen=True):
     """The broker of the process. `state` is Kafka's name of it; `logs_to_open` are those of partitions that
-    are hosted. `offline_directories` has the reason for each path that failed, `uncleanable` that for each
-    log of a partition that the log cleaner has set aside: for the first ones of all `uncleanable_logs`.
+    are hosted. `offline_directories` has the reason for each path that failed, `unusable` that for the first
+    ones of all `offline_partitions`. `uncleanable` has that for the first ones of all `uncleanable_logs`,
+    which the log cleaner has set aside.
     """
 
     state: str
@@ -41,6 +42,7 @@ class BrokerHealth(Struct, frozen=True):
     logs_to_open: int
     offline_partitions: int
     offline_directories: dict[str, str]
+    unusable: dict[str, str]
     uncleanable_logs: int
     uncleanable: dict[str, str]
 
@@ -112,6 +114,10 @@ def _broker(readings: Readings) -> BrokerHealth | None:
         partitions=len(broker.replicas),
         logs_to_open=broker.replicas.opening_count,
         offline_partitions=len(broker.replicas.offline),
+        unusable={
+            f"{topic}-{partition}": reason
+            for (topic, partition), reason in sorted(broker.replicas.offline.items())[:MAX_NAMED]
+        },
         offline_directories=dict(broker.directory_errors),
         uncleanable_logs=len(uncleanable),
         uncleanable={

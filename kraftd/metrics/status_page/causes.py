@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kraftd.metrics.state import health as states
 from kraftd.metrics.state.health import Health
-from kraftd.metrics.state.readings import Readings, broker_of
+from kraftd.metrics.state.readings import Readings
 from kraftd.metrics.state.survey import Group, Survey
 from kraftd.metrics.status_page.replica_rows import ReplicaRow
 
@@ -65,8 +65,8 @@ def _of_this_node(readings: Readings, found: Health) -> Iterator[Cause]:
 
 def _of_own_broker(readings: Readings, found: Health) -> Iterator[Cause]:
     """What is wrong with the broker of this process."""
-    own, broker = broker_of(readings), found.broker
-    if own is None or broker is None:
+    broker = found.broker
+    if broker is None:
         return
     name = f"Broker {found.node_id}"
     if found.state == states.BROKER_STARTING:
@@ -80,12 +80,13 @@ def _of_own_broker(readings: Readings, found: Health) -> Iterator[Cause]:
         reasons = [f"{path}: {error}" for path, error in sorted(broker.offline_directories.items())]
         yield Cause(CRITICAL, f"{count} of broker {found.node_id} failed.", reasons[:MAX_DETAILS])
     if broker.offline_partitions:
-        named = sorted(own.replicas.offline)[:MAX_DETAILS]
-        shown = ", ".join(f"{topic}-{index}" for topic, index in named)
-        more = ", …" if broker.offline_partitions > len(named) else ""
         count = _count(broker.offline_partitions, "partition", "partitions")
+        reasons = [f"{name}: {reason}" if reason else name for name, reason in broker.unusable.items()]
+        more = ["…"] if broker.offline_partitions > MAX_DETAILS else []
         yield Cause(
-            CRITICAL, f"The logs of {count} of broker {found.node_id} cannot be used.", [shown + more]
+            CRITICAL,
+            f"The logs of {count} of broker {found.node_id} cannot be used.",
+            reasons[:MAX_DETAILS] + more,
         )
     if broker.uncleanable_logs:
         count = _count(broker.uncleanable_logs, "log", "logs")

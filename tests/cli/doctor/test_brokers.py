@@ -21,7 +21,7 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import TOPIC_RESOURCE
 from kraftd.metrics.state.survey import Survey, survey
-from kraftd.types import DIRECTORY_UNASSIGNED, Endpoint
+from kraftd.types import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Endpoint
 from testkit.process import free_port, wait_until
 from tests.cli.doctor.test_doctor import CLUSTER_ID, examined, wrong
 from tests.cli.run import command, run, started, write_config
@@ -132,6 +132,17 @@ def test_replicas_in_a_directory_that_their_broker_does_not_report_are_counted()
     )
     text = "2 replicas are in a log directory of this broker that is offline or gone"
     assert shown(list(judge_directories(lost))) == [(Level.PROBLEM, "node 2", text)]
+
+
+def test_replicas_whose_log_their_broker_has_given_up_are_named() -> None:
+    brokers = broker(1), broker(2)
+    image = image_of(*brokers, partition(0, 1, (1,), DIRECTORY, DIRECTORY_LOST))
+    text = "the log of 1 partition is lost or damaged, so this broker has given it up: t-0"
+    assert shown(list(judge_directories(image))) == [(Level.PROBLEM, "node 2", text)]
+    only = partition(0, -1, (1,), DIRECTORY_LOST, replicas=(1,))
+    (leaderless,) = judge_leaderless(image_of(*brokers, only), {1: ()})
+    assert leaderless.text.endswith("on this broker, which runs, but its log there is lost or damaged")
+    assert "restore the files of the partition" in leaderless.remedy
 
 
 def test_a_listener_that_speaks_another_protocol_accepts_connections_nevertheless() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from kraftd.cli.doctor.findings import Finding
-from kraftd.cli.doctor.page_probe import REMEDY, probe_page
+from kraftd.cli.doctor.page_probe import REMEDY, REPLACE, probe_page
 from kraftd.config import load
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.serving.http import HttpConnections, Request, Response, Stream
@@ -80,6 +80,19 @@ def test_logs_that_cannot_be_cleaned_are_named_with_the_reason_and_a_remedy(tmp_
     *named, last = findings(harness, tmp_path, ":{}")
     assert len(named) == MAX_NAMED
     assert last.text == "5 more logs cannot be cleaned"
+
+
+def test_logs_that_cannot_be_used_are_named_with_the_reason_and_a_remedy(tmp_path: Path) -> None:
+    home = tmp_path / "broker"
+    home.mkdir()
+    harness = BrokerHarness(home).run()
+    harness.broker.replicas.offline["t", 3] = "/data/t-3/0.log, byte 0: damaged"
+    (found,) = findings(harness, tmp_path)
+    assert found[2:] == (
+        "t-3",
+        "this broker cannot use its log: /data/t-3/0.log, byte 0: damaged",
+        REPLACE,
+    )
 
 
 def test_a_listener_with_tls_and_a_password_is_asked_with_both(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from kraftd.cli.doctor.judge_throttles import judge_throttles
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftd.metrics.state.survey import Example, Group
+from kraftd.types import DIRECTORY_LOST
 from testkit.process import free_port, wait_until
 from tests.cli.doctor.test_brokers import OTHER, broker, image_of, partition, shown, surveyed
 from tests.cli.doctor.test_doctor import CLUSTER_ID
@@ -136,6 +137,10 @@ def test_a_lost_directory_comes_before_what_its_broker_answers() -> None:
     lost = image_of(broker(1), broker(2), partition(0, 1, (1,), b"\1" * 16, OTHER))
     (found,) = judge_replicas(lost, [Behind(2, Group(1, [OF_NODE_1]), None)], {2: ends(5, 5)})
     assert "its log directory AgICAgICAgICAgICAgICAg is offline or gone" in found.text
+    given_up = image_of(broker(1), broker(2), partition(0, 1, (1,), b"\1" * 16, DIRECTORY_LOST))
+    (found,) = judge_replicas(given_up, [Behind(2, Group(1, [OF_NODE_1]), None)], {2: ends(5, 5)})
+    assert found.text.endswith("its log there is lost or damaged, so this broker has given it up")
+    assert "move the partition's directory aside" in found.remedy
 
 
 def test_a_disk_is_full_when_little_is_left_of_it() -> None:

@@ -55,26 +55,16 @@ _NOT_YET = (
 )
 
 
-class CoordinatorsOnDisk:
-    """A node that runs, with `STEPS` records of a key in each partition of each coordinator's topic."""
+class CoordinatorRequests:
+    """Reads and writes a key in each partition of each coordinator's topic, at the broker on `port`."""
 
-    def __init__(self, home: Path, kind: Kind) -> None:
-        self.node = node = CombinedNode(kind, home, PROPERTIES)
-        node.format(random_uuid(), "--standalone")
-        node.start()
-        node.wait_ready()
-        self._topic_id = self._make_topic()
-        for topic in TOPICS:
-            wait_until(lambda topic=topic: self.is_found(topic), f"{topic} is made", 30)  # type: ignore[misc]
-            for index in range(PARTITIONS):
-                self._fill(topic, index)
+    def __init__(self, port: int, partitions: int) -> None:
+        self.port, self._partitions = port, partitions
+        self.topic_id = bytes(16)
 
-    def __repr__(self) -> str:
-        return f"<CoordinatorsOnDisk {self.node!r}>"
-
-    def _make_topic(self) -> bytes:
-        admin = AdminClient({"bootstrap.servers": self.node.bootstrap})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+    def make_topic(self, admin: AdminClient, replicas: int) -> None:
+        """Make the topic "t" of the offsets and shares that are written."""
+        admin.create_topics([NewTopic("t", 1, replicas)])["t"].result(30)
         found: dict[str, bytes] = {}
 
         def is_known() -> bool:
@@ -83,9 +73,10 @@ class CoordinatorsOnDisk:
             return "t" in found
 
         wait_until(is_known, "the topic is known", 30)
-        return found["t"]
+        self.topic_id = found["t"]
 
-    def _fill(self, topic: str, index: int) -> None:
+    def fill(self, topic: str, index: int) -> None:
+        """Write `STEPS` records of a partition's key."""
         key = self.key_of(topic, index)
         wait_until(lambda: self.write(topic, key, 1) == 0, f"{topic}-{index} serves", 30)
         for step in range(2, STEPS + 1):
@@ -94,19 +85,19 @@ class CoordinatorsOnDisk:
     def key_of(self, topic: str, index: int) -> str:
         """A group or a transactional id that a partition of the topic holds."""
         keys = (f"key-{number}" for number in range(1000))
-        return next(key for key in keys if partition_for(self._hashed(topic, key), PARTITIONS) == index)
+        return next(key for key in keys if partition_for(self._hashed(topic, key), self._partitions) == index)
 
     def _hashed(self, topic: str, key: str) -> str:
-        return SharePartitionKey(key, self._topic_id, 0).text if topic == SHARES else key
+        return SharePartitionKey(key, self.topic_id, 0).text if topic == SHARES else key
 
     def is_found(self, topic: str) -> bool:
         """Return whether a coordinator of each partition is found."""
-        keys = tuple(self._hashed(topic, self.key_of(topic, index)) for index in range(PARTITIONS))
+        keys = tuple(self._hashed(topic, self.key_of(topic, index)) for index in range(self._partitions))
         answer = self._ask(FindCoordinatorRequest(key_type=TOPICS.index(topic), coordinator_keys=keys), 6)
         return not any(row.error_code for row in answer.coordinators)
 
     def _ask(self, request: Message, version: int) -> Any:
-        with Client(HOST, self.node.client_port) as client:
+        with Client(HOST, self.port) as client:
             return client.call(request, version)
 
     def write(self, topic: str, key: str, step: int) -> int:
@@ -120,11 +111,11 @@ class CoordinatorsOnDisk:
             return int(self._ask(InitProducerIdRequest(key, 60_000), 4).error_code)
         if step == 1:
             of = initialize_share_group_state_request
-            first = [of.InitializeStateData(self._topic_id, [of.PartitionData(0, 0, 0)])]
+            first = [of.InitializeStateData(self.topic_id, [of.PartitionData(0, 0, 0)])]
             self._ask(of.InitializeShareGroupStateRequest(key, first), 0)
         writing = write_share_group_state_request
         row = writing.PartitionData(0, 0, 0, step, 0, [])
-        request = writing.WriteShareGroupStateRequest(key, [writing.WriteStateData(self._topic_id, [row])])
+        request = writing.WriteShareGroupStateRequest(key, [writing.WriteStateData(self.topic_id, [row])])
         return int(self._ask(request, 1).results[0].partitions[0].error_code)
 
     def read(self, topic: str, key: str) -> tuple[int, int]:
@@ -138,7 +129,7 @@ class CoordinatorsOnDisk:
             answer = self._ask(InitProducerIdRequest(key, 60_000), 4)
             return int(answer.error_code), int(answer.producer_epoch)
         of = read_share_group_state_request
-        asked = [of.ReadStateData(self._topic_id, [of.PartitionData(0, 0)])]
+        asked = [of.ReadStateData(self.topic_id, [of.PartitionData(0, 0)])]
         row = self._ask(of.ReadShareGroupStateRequest(key, asked), 0).results[0].partitions[0]
         return int(row.error_code), int(row.start_offset)
 
@@ -153,6 +144,25 @@ class CoordinatorsOnDisk:
 
         wait_until(is_settled, f"{topic} answers for {key}", 30, poll_s=0.1)
         return last
+
+
+class CoordinatorsOnDisk(CoordinatorRequests):
+    """A node that runs, with `STEPS` records of a key in each partition of each coordinator's topic."""
+
+    def __init__(self, home: Path, kind: Kind) -> None:
+        self.node = node = CombinedNode(kind, home, PROPERTIES)
+        super().__init__(node.client_port, PARTITIONS)
+        node.format(random_uuid(), "--standalone")
+        node.start()
+        node.wait_ready()
+        self.make_topic(AdminClient({"bootstrap.servers": node.bootstrap}), 1)
+        for topic in TOPICS:
+            wait_until(lambda topic=topic: self.is_found(topic), f"{topic} is made", 30)  # type: ignore[misc]
+            for index in range(PARTITIONS):
+                self.fill(topic, index)
+
+    def __repr__(self) -> str:
+        return f"<CoordinatorsOnDisk {self.node!r}>"
 
     def segment(self, topic: str, index: int) -> Path:
         return self.node.data / f"{topic}-{index}" / f"{0:020}.log"

@@ -376,6 +376,18 @@ def test_an_index_that_is_gone_after_a_clean_stop_is_made_anew(removed: tuple[in
     assert offsets(content(again)) == list(range(81))
 
 
+def test_a_segment_cut_short_after_a_clean_stop_is_named_without_a_count() -> None:
+    disk, log = new_log()
+    for offset in range(3):
+        append(log, batch(offset))
+    log.flush(NOW_MS)
+    path = log.segments[0].path(log.directory)
+    disk.open(path).truncate(disk.size_bytes(path) - 5)
+    again, notes = reopened(disk, Found(recovery_point=3, clean=True))
+    assert again.log_end == 2
+    assert notes[-1].endswith(". Records that were flushed before the clean stop are gone")
+
+
 def test_a_read_that_would_wait_for_the_disk_is_left_to_a_thread() -> None:
     disk, log = new_log()
     append(log, batch(0, 3))
