@@ -19,7 +19,7 @@ class Outcome(Struct, gc=False):
     replayed: the records change the state at once, and an append that fails takes them back; records of
     classic groups say what the state is already, and transactions change when their records are committed.
     after is called when the records are committed, or with the error if they are not. atomic: the records go
-    into one batch.
+    into one batch. timeout_ms: how long they may wait to be committed, if not as long as others of the shard.
     """
 
     records: list[CoordinatorRecord] = []
@@ -27,3 +27,4 @@ class Outcome(Struct, gc=False):
     replayed: bool = True
     after: After | None = None
     atomic: bool = True
+    timeout_ms: int | None = None

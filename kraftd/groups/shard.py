@@ -108,6 +108,7 @@ class Shard:
         self.is_replayed = False  # all of the log, although requests may not be served yet
         self.batches = Batches(0, limits.max_batch_bytes)
         self.waiting: deque[Waiting] = deque()
+        self._timeout_ms = 0  # while something waits: at or before the first of its deadlines
         self.unsent: dict[int, Any] = {}  # shards with records to append, of a whole coordinator
 
     def __repr__(self) -> str:
@@ -270,11 +271,13 @@ class Shard:
         if outcome.response is None and outcome.after is None and (refuse is None or not outcome.records):
             return
         end_offset = self.batches.next_offset
-        deadline_ms = self.state.now_ms + self.limits.write_timeout_ms
+        timeout_ms = self.limits.write_timeout_ms if outcome.timeout_ms is None else outcome.timeout_ms
+        deadline_ms = self.state.now_ms + timeout_ms
         waiting = Waiting(outcome, answer, refuse, end_offset, deadline_ms)
         if end_offset <= self.state.timeline.committed:
             self.end([waiting], None)
         else:
+            self._timeout_ms = min(self._timeout_ms, deadline_ms) if self.waiting else deadline_ms
             self.waiting.append(waiting)
 
     def add_records(self, outcome: Outcome, producer: Producer) -> bool:
@@ -371,8 +374,7 @@ class Shard:
         due_ms = self.state.deadlines.next_ms()
         if not self.waiting:
             return due_ms
-        first_ms = self.waiting[0].deadline_ms
-        return first_ms if due_ms is None else min(due_ms, first_ms)
+        return self._timeout_ms if due_ms is None else min(due_ms, self._timeout_ms)
 
     def tick(self) -> None:
         """Perform what is due."""
@@ -381,5 +383,13 @@ class Shard:
             if action is None:
                 break
             self.write(action)
-        while self.waiting and self.waiting[0].deadline_ms <= self.state.now_ms:
-            self.end([self.waiting.popleft()], ErrorCode.REQUEST_TIMED_OUT)
+        if self.waiting and self._timeout_ms <= self.state.now_ms:
+            self._time_out()
+
+    def _time_out(self) -> None:
+        """Refuse what has waited for too long."""
+        now_ms = self.state.now_ms
+        late = [one for one in self.waiting if one.deadline_ms <= now_ms]
+        self.waiting = deque(one for one in self.waiting if one.deadline_ms > now_ms)
+        self._timeout_ms = min((one.deadline_ms for one in self.waiting), default=now_ms)
+        self.end(late, ErrorCode.REQUEST_TIMED_OUT)

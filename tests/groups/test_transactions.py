@@ -119,16 +119,40 @@ def test_epochs_that_are_used_up_lead_to_another_producer_id() -> None:
     assert (again.error_code, again.producer_id) == (NONE, answer.producer_id)
 
 
-def test_markers_that_fail_are_sent_again() -> None:
+@pytest.mark.parametrize("error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED])
+def test_markers_that_fail_are_sent_again(error: ErrorCode) -> None:
     desk = TransactionDesk()
     producer = begun(desk)
-    desk.marker_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    desk.marker_error = error
     desk.end(producer, True)
     desk.wait(1_000)
     assert not desk.markers and desk.states()[-1].state is PREPARE_COMMIT
     desk.marker_error = NONE
     desk.wait(1_000)
     assert len(desk.markers) == 1 and desk.states()[-1].state is COMPLETE_COMMIT
+
+
+def test_a_partition_that_cannot_have_records_of_a_transaction_needs_no_marker() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk)
+    desk.marker_error = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+    desk.end(producer, True)
+    assert desk.states()[-1].state is COMPLETE_COMMIT
+
+
+def test_a_record_waits_to_be_committed_for_the_timeout_of_its_transactions() -> None:
+    desk = TransactionDesk()
+    desk.is_held = True
+    long = desk.send(InitProducerIdRequest("long", 50_000), 5)
+    short = desk.send(InitProducerIdRequest("short", 5_000), 5)
+    desk.wait(5_000)
+    answer: Any = desk.answers[short]
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE and long not in desk.answers
+    desk.wait(44_000)
+    assert long not in desk.answers
+    desk.wait(1_000)
+    answer = desk.answers[long]
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def test_a_completion_that_is_not_written_is_written_again() -> None:

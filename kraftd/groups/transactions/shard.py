@@ -33,18 +33,8 @@ RETRY_MS = 100  # until markers and completions are written again
 
 Answer = Callable[[ErrorCode], None]
 
-# Why a marker is not written: these pass.
-RETRIABLE = frozenset(
-    (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    )
-)
+# The partition has no records of any transaction.
+WITHOUT_RECORDS = frozenset((ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION))
 # The producer or the coordinator was replaced: this transaction is another's now.
 SUPERSEDED = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
 
@@ -119,7 +109,9 @@ class TransactionShard(Shard):
     # Changes
 
     def change(self, entry: TransactionalId, new: Transaction, then: Answer) -> None:
-        """Write a new state. It counts once its record is committed; `then` gets NONE, or why it is not."""
+        """Write a new state. It counts once its record is committed; `then` gets NONE, or why it is not. It
+        may wait for as long as a transaction of the producer may last, as in Kafka.
+        """
         entry.pending = new.state
 
         def after(error: ErrorCode | None) -> None:
@@ -131,7 +123,7 @@ class TransactionShard(Shard):
                 then(answer_to_failed_write(error))
 
         record = transaction_record(entry.id, new, self.transaction_version())
-        self.submit(Outcome([record], replayed=False, after=after))
+        self.submit(Outcome([record], replayed=False, after=after, timeout_ms=new.timeout_ms))
 
     def apply(self, entry: TransactionalId, new: Transaction) -> None:
         entry.pending, entry.current = None, new
@@ -183,9 +175,8 @@ class TransactionShard(Shard):
         for place, error in event.results.items():
             if error is ErrorCode.NONE:  # nearly all of them, perhaps thousands
                 continue
-            is_superseded = error in SUPERSEDED
-            is_over |= is_superseded and not is_former
-            if (is_superseded or error in RETRIABLE) and place in current.partitions:
+            is_over |= error in SUPERSEDED and not is_former
+            if error not in WITHOUT_RECORDS and place in current.partitions:
                 left.add(place)
         entry.current = replace(current, partitions=frozenset(left))
         if is_over:
