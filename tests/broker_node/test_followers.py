@@ -25,6 +25,7 @@ from kraftd.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraftd.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -339,6 +340,16 @@ def test_records_are_deleted_at_every_replica(replicated: Replicated) -> None:
     replicated.fetch(2, log_start_offset=2)
     done = replicated.harness.response(deleting[1]).topics[0].partitions[0]
     assert (done.error_code, done.low_watermark) == (0, 2)
+
+
+@pytest.mark.parametrize(("replica_id", "end"), [(-1, 0), (-2, 1), (FOLLOWER, 1)])
+def test_only_consumers_list_the_high_watermark_as_the_end(
+    replicated: Replicated, replica_id: int, end: int
+) -> None:
+    replicated.produce(acks=1)
+    topics = [ListOffsetsTopic("t", [ListOffsetsPartition(0, -1, -1)])]
+    answer = replicated.harness.client_ask(ApiKey.LIST_OFFSETS, 7, ListOffsetsRequest(replica_id, 0, topics))
+    assert answer.topics[0].partitions[0].offset == end
 
 
 def test_a_diverging_follower_learns_where_to_truncate(replicated: Replicated) -> None:

@@ -249,6 +249,10 @@ def test_a_move_that_cannot_be_is_refused_as_in_kafka__kip113(harness: BrokerHar
     harness.create_topic("u")
     target = other(harness)
     assert harness.directories.logs["u", 0].parent == target
+    for path in PATHS:
+        assert move(harness, path, f"later{path[1:]}", 1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        harness.create_topic(f"later{path[1:]}", 2)
+        assert harness.directories.logs[f"later{path[1:]}", 1].parent == path
     harness.broker.cordoning.paths = frozenset({target})
     assert move(harness, target) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 

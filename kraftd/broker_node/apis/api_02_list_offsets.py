@@ -138,7 +138,7 @@ def _offset(
         return node.missing_partition(topic, requested.partition_index)
     replica_id = call.message.replica_id
     isolation = Isolation.HIGH_WATERMARK
-    if replica_id >= 0:
+    if replica_id != CONSUMER:
         isolation = Isolation.LOG_END
     elif call.version >= 2 and call.message.isolation_level == READ_COMMITTED:
         isolation = Isolation.LAST_STABLE

@@ -4,7 +4,7 @@ Authorization: ALTER on the cluster. Sent by: admin clients. Answered once the f
 filled afterwards (`kraftd.broker_node.directories.log_moves`). A move to another directory ends one that is
 under way, and one to the present directory only ends it. Errors: CLUSTER_AUTHORIZATION_FAILED (whole
 request); per partition LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR (a log directory is offline),
-INVALID_REPLICA_ASSIGNMENT (the directory is cordoned, KIP-1066), UNKNOWN_TOPIC_OR_PARTITION,
+INVALID_REPLICA_ASSIGNMENT (the directory is cordoned, KIP-1066), UNKNOWN_TOPIC_OR_PARTITION or
 REPLICA_NOT_AVAILABLE (no replica of it here: a later one will be made in that directory),
 INVALID_TOPIC_EXCEPTION (the name of the future log would be too long). Differs from Apache Kafka: nowhere.
 """
@@ -90,13 +90,13 @@ def _judge(node: BrokerNode, key: Key, path: str, moves: list[LogMove]) -> Error
 
 
 def _prefer(node: BrokerNode, key: Key, path: str) -> ErrorCode:
-    """Note the directory for a replica that may come, if there is such a partition."""
+    """Note the directory for a replica that may come, as in Kafka also for one of a topic that is to come."""
+    if len(node.replicas.preferred) < MAX_PREFERRED:
+        node.replicas.preferred[key] = node.cordoning.ids[path]
     image, (topic, index) = node.view.image, key
     topic_id = image.topic_names().get(topic)
     if topic_id is None or image.partition(topic_id, index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if len(node.replicas.preferred) < MAX_PREFERRED:
-        node.replicas.preferred[key] = node.cordoning.ids[path]
     return ErrorCode.REPLICA_NOT_AVAILABLE
 
 

@@ -49,7 +49,8 @@ def offset_for_timestamp(log: DataLog, timestamp_ms: int) -> FoundRecord | None:
 
 
 def max_timestamp(log: DataLog) -> FoundRecord | None:
-    """The first record with the largest timestamp of all; None without records.
+    """The first record with the largest timestamp of all; None without records. As in Kafka, also None if a
+    cleaning has removed the records of the batch that has it, and kept the batch.
 
     Raises CorruptStorage, StorageError.
     """
@@ -64,9 +65,7 @@ def max_timestamp(log: DataLog) -> FoundRecord | None:
     for batch in _batches(log, newest, max(largest[1], log.log_start)):
         if batch.header.max_timestamp_ms == largest[0]:
             first = _first(log, newest, batch, largest[0], 0, exact=True)
-            if first is not None:
-                return FoundRecord(first[1], first[0], batch.header.leader_epoch)
-            return FoundRecord(largest[0], batch.header.last_offset, batch.header.leader_epoch)
+            return None if first is None else FoundRecord(first[1], first[0], batch.header.leader_epoch)
     return None
 
 

@@ -16,7 +16,8 @@ from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.log.partition_log import OffsetOutOfRange
-from kraftd.wire.batch import iter_batches
+from kraftd.wire.batch import iter_batches, parse_header
+from kraftd.wire.compaction import without_records
 from kraftd.wire.producer_snapshot import SnapshotEntry, decode_producers
 from tests.log.data.logs import (
     DIRECTORY,
@@ -478,6 +479,9 @@ def test_offsets_are_found_by_time_in_segments_and_gaps() -> None:
     assert offset_for_timestamp(log, 0) == FoundRecord(1000, 31, 1)
     _, log = new_log()
     assert max_timestamp(log) is None and offset_for_timestamp(log, 0) is None
+    append(log, batch(0, 2, timestamp_ms=100))
+    append(log, without_records(parse_header(batch(2, 2, timestamp_ms=200))))
+    assert max_timestamp(log) is None, "a cleaning has kept the batch without its records"
 
 
 def test_another_topic_id_is_refused() -> None:
