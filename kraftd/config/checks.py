@@ -53,6 +53,7 @@ ORDERED = (
 )
 MIN_DEDUPE_BYTES = 1024 * 1024
 CODECS = ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec")
+SHARE_ASSIGNORS = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -78,6 +79,7 @@ def check(config: DaemonConfig, settings: Settings, findings: Findings) -> Daemo
         partial(check_idle_connections, findings),
         partial(check_rebalance_protocols, config, findings),
         *(partial(check_codec, key, findings) for key in CODECS),
+        partial(check_share_assignors, config, findings),
         partial(check_broker_session, config, findings),
         partial(check_connections_per_ip, config, findings),
         partial(check_listener_limits, config, settings, findings),
@@ -403,6 +405,13 @@ def check_rebalance_protocols(config: DaemonConfig, findings: Findings) -> None:
 def check_codec(key: str, findings: Findings) -> None:
     holds = findings.number(key) in range(len(CODEC_NAMES))
     findings.require(holds, key, "must be 0, or that of gzip (1), snappy (2), lz4 (3) or zstd (4)")
+
+
+def check_share_assignors(config: DaemonConfig, findings: Findings) -> None:
+    key = "group.share.assignors"
+    names = config.node_config.value(key)
+    holds = isinstance(names, list) and len(names) == 1 and names[0] in SHARE_ASSIGNORS
+    findings.require(holds, key, "must be simple: share groups have this assignor alone")
 
 
 def check_connections_per_ip(config: DaemonConfig, findings: Findings) -> None:

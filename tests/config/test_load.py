@@ -226,10 +226,17 @@ def test_conflicting_values_are_reported_beside_unreadable_ones(load_lines: Load
         "log.cleaner.dedupe.buffer.size=5",
         "offsets.topic.compression.codec=5",
         "share.coordinator.state.topic.compression.codec=-1",
+        "group.share.assignors=simple,simple2",
     ]
     together = problems(load_lines, *more)
-    assert len(together) == 13  # voters and heartbeats have two each
+    assert len(together) == 14  # voters and heartbeats have two each
     assert problems(load_lines, *more, bad)[1:] == together
+
+
+def test_the_assignor_of_share_groups_may_be_named_by_its_class(load_lines: Load) -> None:
+    known = "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"
+    assert load_lines(f"group.share.assignors={known}")
+    assert len(problems(load_lines, "group.share.assignors=com.example.Mine")) == 1
 
 
 def test_a_rule_that_depends_on_an_unreadable_value_is_not_checked(load_lines: Load) -> None:
