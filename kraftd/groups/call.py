@@ -60,6 +60,7 @@ class Call:
     """The caller's token, the version of its request, and who it says it is.
 
     client_host: as Kafka shows it, such as ``/127.0.0.1``. allows: the verdict on this principal.
+    allows_quietly: the same without an audit event, where the verdict only decides how much is seen.
     guard: of the verification of a transaction's part (KIP-890). in_slices: a long answer is built in slices.
     divided: what `consumer.divisions` made for a heartbeat. again: takes the same request again, at a time in
     milliseconds; returns False, and does nothing, if the answer may be another one then.
@@ -68,6 +69,7 @@ class Call:
     __slots__ = (
         "again",
         "allows",
+        "allows_quietly",
         "client_host",
         "client_id",
         "divided",
@@ -91,6 +93,7 @@ class Call:
         self.client_id = client_id
         self.client_host = client_host
         self.allows = allows
+        self.allows_quietly = allows
         self.guard = 0
         self.in_slices = False
         self.divided: object = None

@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from kraftd.acl import AclOperation, AclResourceType
 from kraftd.broker_node.effects import ReadPartition
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.groups.call import Call as CoordinatorCall
-from kraftd.groups.call import allows_all
 from kraftd.groups.effects import (
     AppendMarker,
     AppendRecords,
@@ -143,14 +141,13 @@ class Coordination:
     def new_call(self, call: Call) -> CoordinatorCall:
         """A request as the coordinator sees it."""
         call.settled = True
-        boundary = self._node.boundary
-
-        def allows(operation: AclOperation, type: AclResourceType, name: str) -> bool:
-            return boundary.allows(call, operation, type, name)
-
         self.follow_image()
-        verdict = allows if boundary.has_authorizer else allows_all
-        return CoordinatorCall(call, call.version, call.client_id, f"/{call.host}", verdict)
+        coordinator_call = CoordinatorCall(call, call.version, call.client_id, f"/{call.host}")
+        boundary = self._node.boundary
+        if boundary.has_authorizer:
+            coordinator_call.allows = partial(boundary.allows, call)
+            coordinator_call.allows_quietly = partial(boundary.allows_quietly, call)
+        return coordinator_call
 
     def _respond(self, effect: Respond) -> None:
         call: Call = effect.token

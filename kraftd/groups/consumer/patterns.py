@@ -132,7 +132,7 @@ class Lookup:
         return self.end()
 
     def may_see(self, name: str) -> bool:
-        return self.call.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
+        return self.call.allows_quietly(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
 
     def end(self) -> Outcome:
         """Note what was found; if it is something else than before, the group's epoch is raised."""
