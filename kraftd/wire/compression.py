@@ -7,6 +7,7 @@ is bounded.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +19,10 @@ _SNAPPY_BLOCK_BYTES = 32 << 10
 _XERIAL_HEADER = b"\x82SNAPPY\x00" + (1).to_bytes(4, "big") * 2
 # Independent blocks of 64 KiB, no checksums; the last byte is the descriptor's checksum.
 _LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_FRAME_HEADER_BYTES = 7
 _LZ4_BLOCK_BYTES = 64 << 10
 _LZ4_STORED = 1 << 31  # a block that is not compressed
+_LZ4_CONTENT_SIZE, _LZ4_BLOCK_CHECKSUMS, _LZ4_CHECKSUM = 0x08, 0x10, 0x04
 _LZ4_INDEPENDENT, _LZ4_VERSION_AND_RESERVED, _LZ4_VERSION = 0x20, 0xC3, 0x40
 DEFAULT_LEVELS = {1: 6, 3: 9, 4: 3}  # of gzip, lz4 and zstd, as compression.*.level has them
 
@@ -30,6 +33,9 @@ _EXPECTED_RATIO = 16
 _GROWTH = 4
 _NO_ROOM = "failed to write whole buffer"  # cramjam's words for a full buffer
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_GZIP_FORMAT = zlib.MAX_WBITS | 16
+_GZIP_MAGIC = b"\x1f\x8b\x08"  # with the only method that there is
+_GZIP_LEAST_BYTES = 18  # of a stream of nothing: Java looks for another one behind more than so many
 _XERIAL_HEADER_BYTES = 16  # the magic, a version and the oldest version that may read it
 
 
@@ -97,7 +103,8 @@ def is_read_by_kafka(codec: int, data: memoryview) -> bool:
 def decompress(codec: int, data: memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes | memoryview:
     """The records behind a batch's header; `codec` are the three lowest bits of its attributes.
 
-    Raises DecompressionError, for an unknown codec too, and OutputTooLarge.
+    As for Kafka's readers, bytes behind the end of a gzip or LZ4 stream are nothing. Raises
+    DecompressionError, for an unknown codec too, and OutputTooLarge.
     """
     import cramjam  # compressed batches are rare: a start without one does not load the library
 
@@ -110,8 +117,16 @@ def decompress(codec: int, data: memoryview, limit_bytes: int = MAX_DECOMPRESSED
         if codec == 2:
             raw = cramjam.snappy
             return _snappy(data, limit_bytes, raw.decompress_raw_len, raw.decompress_raw)
+        if codec == 3:
+            data = data[: _lz4_frame_bytes(data)]
         if codec in readers:
             return _into_buffer(readers[codec], data, limit_bytes, cramjam.DecompressionError)
+    except OutputTooLarge:
+        raise
+    except DecompressionError:
+        if codec != 1:
+            raise
+        return _gzip_streams(data, limit_bytes)
     except cramjam.DecompressionError as error:
         raise DecompressionError(f"not readable as {CODEC_NAMES[codec]}: {error}") from None
     raise DecompressionError(f"codec {codec} is unknown")
@@ -138,6 +153,38 @@ def _into_buffer(
         room_bytes = min(room_bytes * _GROWTH, limit_bytes)
     kind = OutputTooLarge if _NO_ROOM in reason else DecompressionError
     raise kind(f"not readable within {limit_bytes} bytes: {reason}") from None
+
+
+def _gzip_streams(data: memoryview, limit_bytes: int) -> bytes:
+    """The same without what is behind the streams, as Java's reader finds their end."""
+    found = bytearray()
+    rest: bytes | memoryview = data
+    while True:
+        stream = zlib.decompressobj(_GZIP_FORMAT)
+        try:
+            found += stream.decompress(rest, limit_bytes - len(found) + 1)
+        except zlib.error as error:
+            raise DecompressionError(f"not readable as gzip: {error}") from None
+        if len(found) > limit_bytes:
+            raise OutputTooLarge(f"a gzip stream exceeds the {limit_bytes} bytes that are allowed")
+        if not stream.eof:
+            raise DecompressionError(f"not readable as gzip: it ends after {len(found)} uncompressed bytes")
+        rest = stream.unused_data
+        if len(rest) <= _GZIP_LEAST_BYTES or rest[: len(_GZIP_MAGIC)] != _GZIP_MAGIC:
+            return bytes(found)
+
+
+def _lz4_frame_bytes(data: memoryview) -> int:
+    """The size of the frame at the beginning of the data, or of the data if that has no whole one."""
+    flags = data[4] if len(data) > 4 else 0
+    position = _LZ4_FRAME_HEADER_BYTES + (8 if flags & _LZ4_CONTENT_SIZE else 0)
+    while position + 4 <= len(data):
+        size = int.from_bytes(data[position : position + 4], "little") & ~_LZ4_STORED
+        position += 4
+        if not size:
+            return position + (4 if flags & _LZ4_CHECKSUM else 0)
+        position += size + (4 if flags & _LZ4_BLOCK_CHECKSUMS else 0)
+    return len(data)
 
 
 def _snappy(
