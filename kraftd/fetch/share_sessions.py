@@ -50,13 +50,15 @@ class ShareSession:
             self.partitions.pop(one, None)
 
     def must_answer(self, one: TopicIdPartition, *, has_records: bool, has_error: bool) -> bool:
-        """Return whether an answer has a partition; what had records is read last the next time."""
-        is_due = self.partitions.get(one, False)
+        """Return whether an answer has a partition."""
+        return has_records or has_error or self.partitions.get(one, False)
+
+    def answered(self, one: TopicIdPartition, *, has_records: bool, has_error: bool) -> None:
+        """Note that an answer had a partition; what had records is read last the next time."""
         if one in self.partitions:
             if has_records:
                 del self.partitions[one]
             self.partitions[one] = has_error
-        return has_records or has_error or is_due
 
 
 class EndedSession(NamedTuple):

@@ -36,6 +36,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.records import scan_batches
 from tests.broker_node.harness import BrokerHarness, records
+from tests.broker_node.test_client_quotas import set_quota
 
 STATE_TOPIC = "__share_group_state"
 LOCK_MS = 30_000
@@ -309,6 +310,22 @@ def test_an_unknown_mode_of_acquisition_fails_the_fetch_alone__kip1206(tmp_path:
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert shared.summary() == (0, 1)  # one record is done
     assert shared.fetch("a") == [(1, 1, 1)]
+
+
+def test_an_answer_over_a_quota_has_the_results_of_acknowledgements(tmp_path: Path) -> None:
+    shared = Shared(tmp_path)
+    shared.harness.produce("t", records(2))
+    assert shared.fetch("a") == [(0, 1, 1)]
+    shared.harness.produce("t", records(1))
+    set_quota(shared.harness, "request_percentage", 1)
+    assert shared.fetch("bb") == [(2, 2, 1)]
+    shared.harness.broker.took(200_000_000)
+    shared.harness.produce("t", records(1))
+    answer = shared.response(shared.send("a", ((0, 0, ACCEPT), (2, 2, ACCEPT))))
+    assert answer.throttle_time_ms > 0
+    (row,) = answer.responses[0].partitions
+    assert row.acknowledge_error_code == ErrorCode.INVALID_RECORD_STATE
+    assert not row.records and not row.acquired_records
 
 
 def test_deleted_records_are_skipped_and_a_deleted_topic_is_unknown(tmp_path: Path) -> None:

@@ -55,7 +55,10 @@ def test_an_answer_has_what_is_new_or_had_an_error() -> None:
     sessions.fetch(A, 1, 1, [THREE])
 
     def answered(one: tuple[bytes, int], records: bool = False, error: bool = False) -> bool:
-        return session.must_answer(one, has_records=records, has_error=error)
+        shows = session.must_answer(one, has_records=records, has_error=error)
+        assert session.must_answer(one, has_records=records, has_error=error) == shows
+        session.answered(one, has_records=records, has_error=error)
+        return shows
 
     assert [answered(one) for one in (ONE, TWO, THREE)] == [False, False, True]
     assert answered(ONE, records=True)

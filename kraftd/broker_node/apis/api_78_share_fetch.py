@@ -200,29 +200,29 @@ class Fetching:
         settings = self.shares.partitions.settings(self.member.group_id)
         response = ShareFetchResponse(acquisition_lock_timeout_ms=settings.limits.record_lock_duration_ms)
         is_next = self.session.epoch == next_epoch(self.request.share_session_epoch)
-        if not self.is_first and not self.is_final and not is_next:
+        goes_on = not self.is_first and not self.is_final
+        if goes_on and not is_next:
             response.error_code, rows = ErrorCode.INVALID_SHARE_SESSION_EPOCH, {}
-        shown = {place: row for place, row in rows.items() if self._shows(place, row)}
+        shown = {place: row for place, row in rows.items() if not goes_on or self._must_answer(place, row)}
+        response.responses = _by_topic(shown)
+        records = [row.records for row in shown.values() if row.records]
+        if self.node.exceeds_quota(self.call, response, records):
+            shown = {}  # but not what became of the acknowledgements
+        elif goes_on:
+            for place, row in shown.items():
+                self.session.answered(place, has_records=bool(row.records), has_error=bool(row.error_code))
         for place, result in results.items():
             row = shown.setdefault(place, PartitionData(place[1], records=b""))
             row.acknowledge_error_code, row.acknowledge_error_message = result.error, result.message
-        topics: dict[bytes, ShareFetchableTopicResponse] = {}
-        for (topic_id, _), row in shown.items():
-            topics.setdefault(topic_id, ShareFetchableTopicResponse(topic_id, [])).partitions.append(row)
-        response.responses = list(topics.values())
+        response.responses = _by_topic(shown)
         return response
 
-    def _shows(self, place: TopicIdPartition, row: PartitionData) -> bool:
-        if self.is_first or self.is_final:
-            return True
+    def _must_answer(self, place: TopicIdPartition, row: PartitionData) -> bool:
         has_records, has_error = bool(row.records), bool(row.error_code)
         return self.session.must_answer(place, has_records=has_records, has_error=has_error)
 
     def _answer(self, response: ShareFetchResponse) -> Slices[None]:
         node, call = self.node, self.call
-        records = [row.records for topic in response.responses for row in topic.partitions if row.records]
-        if node.exceeds_quota(call, response, records):
-            response.responses, records = [], []
         for topic in response.responses:
             name = node.topic_name(topic.topic_id)
             if name is not None:
@@ -230,6 +230,13 @@ class Fetching:
                 node.replicas.traffic.of(name).bytes_out += size_bytes
         yield from node.current_leaders(call).add_to_share_fetch(response, Pace())
         yield from node.boundary.answer_in_slices(call, response)
+
+
+def _by_topic(rows: Rows) -> list[ShareFetchableTopicResponse]:
+    topics: dict[bytes, ShareFetchableTopicResponse] = {}
+    for (topic_id, _), row in rows.items():
+        topics.setdefault(topic_id, ShareFetchableTopicResponse(topic_id, [])).partitions.append(row)
+    return list(topics.values())
 
 
 def _refused(place: TopicIdPartition, error: ErrorCode) -> PartitionData:
