@@ -79,6 +79,20 @@ def test_earlier_epochs_are_fenced() -> None:
     assert desk.summarize().start_offset == 100
 
 
+def test_a_read_that_notes_a_leader_epoch_counts_as_a_write() -> None:
+    desk = ShareStateDesk()
+    desk.initialize()
+    desk.write()
+    desk.read(leader_epoch=-1)
+    assert desk.coordinator.write_count == 1
+    for _ in range(2):
+        desk.read(leader_epoch=7)
+    assert desk.coordinator.write_count == 2
+    assert desk.read(leader_epoch=6).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert desk.write(leader_epoch=6).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert desk.coordinator.write_count == 3  # of the refused ones, the write
+
+
 def test_a_snapshot_follows_after_so_many_updates() -> None:
     desk = ShareStateDesk(ShareStateConfig(share_coordinator_snapshot_update_records_per_snapshot=2))
     desk.initialize()

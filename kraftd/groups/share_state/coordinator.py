@@ -53,7 +53,8 @@ class ShareCoordinator(Shards[ShareStateShard]):
     """The state of share partitions, each in the partition of ``__share_group_state`` that its key says.
 
     is_enabled: whether the cluster has share groups; without them records are not pruned. write_count: of
-    writes for share partitions since the start; write_times: how long each took, in milliseconds.
+    writes for share partitions since the start, and of reads that noted a new leader's epoch; write_times:
+    how long each write took, in milliseconds.
     """
 
     def __init__(self, config: ShareStateConfig, topics: Topics) -> None:
@@ -128,9 +129,14 @@ class ShareCoordinator(Shards[ShareStateShard]):
             put(refuse(error.code))
             return
         if api is WRITE:
-            self.write_count += 1
             put = partial(self._written, shard, put, now_ms)
-        shard.write(partial(api.operation, shard, self.topics, key, row), put, refuse)
+
+        def operation() -> Outcome:
+            outcome = api.operation(shard, self.topics, key, row)
+            self.write_count += api is WRITE or (api is READ and bool(outcome.records))
+            return outcome
+
+        shard.write(operation, put, refuse)
 
     def _written(
         self, shard: ShareStateShard, put: Callable[[Any], None], since_ms: int, result: Any
@@ -154,15 +160,16 @@ WRITE = Api(
     write_share_group_state_response.WriteStateResult,
     write_share_group_state_response.WriteShareGroupStateResponse,
 )
+READ = Api(
+    "read share group state",
+    operations.read,
+    operations.Read,
+    read_share_group_state_response.ReadStateResult,
+    read_share_group_state_response.ReadShareGroupStateResponse,
+)
 APIS: dict[type[Message], Api] = {
     InitializeShareGroupStateRequest: INITIALIZE,
-    ReadShareGroupStateRequest: Api(
-        "read share group state",
-        operations.read,
-        operations.Read,
-        read_share_group_state_response.ReadStateResult,
-        read_share_group_state_response.ReadShareGroupStateResponse,
-    ),
+    ReadShareGroupStateRequest: READ,
     WriteShareGroupStateRequest: WRITE,
     DeleteShareGroupStateRequest: Api(
         "delete share group state",
