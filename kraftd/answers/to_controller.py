@@ -16,6 +16,8 @@ from msgspec import structs
 from kraftd.answers.effects import Answered, HandToController, SendToNode
 from kraftd.answers.forwarding import Progress
 from kraftd.answers.own_writes import answer_once_applied
+from kraftd.controller.tokens.change import USER
+from kraftd.controller.tokens.refusals import owner_of, refused_token
 from kraftd.ground.pace import Slices
 from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.envelope_request import EnvelopeRequest
@@ -48,8 +50,10 @@ _PRINCIPAL_VERSION = bytes(2)
 def handle(node: AnsweringNode, call: Call) -> Slices[None]:
     """Pass a call to the active controller: this node's, or another in an Envelope."""
     view = node.view
-    if call.key in OF_TOKENS and not is_known_by_more_than_a_token(node, call):
-        node.boundary.refuse(call, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    denied = token_denial(node, call) if call.key in OF_TOKENS else None
+    if denied is not None:
+        requester = (call.principal.type, call.principal.name)
+        node.boundary.answer(call, refused_token(call.key, call.version, call.message, requester, denied))
         return
     envelope: EnvelopeRequest | None = None
     if call.size_bytes > ENCODED_AT_ONCE_BYTES and not view.is_active:
@@ -89,6 +93,20 @@ def _framed(call: Call, data: bytes) -> list[Buffer]:
     if call.refused_rows:
         return call.frame(parse_response(call.key, call.version, data)[1])
     return [_SIZE.pack(len(data)) + data]
+
+
+def token_denial(node: AnsweringNode, call: Call) -> ErrorCode | None:
+    """Why a request for a token goes to no controller: its sender, or a renewer that is no user."""
+    if not is_known_by_more_than_a_token(node, call):
+        return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    if call.key == ApiKey.CREATE_DELEGATION_TOKEN:
+        requester = (call.principal.type, call.principal.name)
+        is_own = (
+            owner_of(call.message, requester) == requester
+        )  # else the controller asks for the right first
+        if is_own and any(renewer.principal_type != USER for renewer in call.message.renewers):
+            return ErrorCode.INVALID_PRINCIPAL_TYPE
+    return None
 
 
 def is_known_by_more_than_a_token(node: AnsweringNode, call: Call) -> bool:

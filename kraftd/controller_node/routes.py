@@ -139,6 +139,7 @@ ROWS: tuple[Row, ...] = (
         AclOperation.DESCRIBE,
         _CLUSTER,
         "controller_node.apis.api_50_describe_user_scram_credentials",
+        unread=UnreadRow(("users",)),
     ),
     Row(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,

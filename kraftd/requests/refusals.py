@@ -45,6 +45,8 @@ _BY_THEMSELVES = frozenset(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     }
 )
 NO_PROTOCOL_VERSION = 7  # of JoinGroup: a refused member has no protocol
@@ -109,6 +111,10 @@ def _refuse_by_itself(key: int, version: int, request: Message, code: int, messa
         return elements.refused_listing(request, code, message)
     if key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
         return elements.refused_scram(request, code, message)
+    if key == ApiKey.ALTER_REPLICA_LOG_DIRS:
+        return elements.refused_log_dirs(request, code)
+    if key == ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
+        return elements.refused_users(request, code, message)
     return elements.refused_quotas(request, code, message)
 
 

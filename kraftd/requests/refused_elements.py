@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from kraftd.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
+from kraftd.messages.alter_replica_log_dirs_response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
 from kraftd.messages.alter_user_scram_credentials_response import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
+)
+from kraftd.messages.describe_user_scram_credentials_response import (
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
 )
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftd.messages.list_partition_reassignments_response import (
@@ -63,3 +72,22 @@ def refused_quotas(request: Any, code: int, message: str | None) -> Message:
         for requested in request.entries
     ]
     return AlterClientQuotasResponse(entries=entries)
+
+
+def refused_log_dirs(request: Any, code: int) -> Message:
+    """The topics of each directory, with their partitions."""
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic.name, [AlterReplicaLogDirPartitionResult(index, code) for index in topic.partitions]
+            )
+            for one in request.dirs
+            for topic in one.topics
+        ]
+    )
+
+
+def refused_users(request: Any, code: int, message: str | None) -> Message:
+    """The error, and once more for each requested user, without the name."""
+    results = [DescribeUserScramCredentialsResult("", code, message) for _ in request.users or ()]
+    return DescribeUserScramCredentialsResponse(error_code=code, error_message=message, results=results)

@@ -67,7 +67,7 @@ class UnreadRow(NamedTuple):
     """The columns of an UnreadRefusal that a row of routes has; the rest follows from the API's messages."""
 
     elements: tuple[str, ...]
-    copied: str
+    copied: str = ""
     repeated: Repeated = Repeated.KEPT
     inner: str = ""
     inner_copied: str = ""
@@ -111,6 +111,8 @@ def refusal_by_row(
 
 def _sample_element(request: type[Message], field: str, unread: UnreadRow, name: str) -> Any:
     element: Any = element_class(request, field)
+    if not unread.copied:
+        return element()
     is_id = isinstance(getattr(element(), unread.copied), bytes)
     values: dict[str, Any] = {unread.copied: name.encode()[: len(ZERO_UUID)] if is_id else name}
     if unread.inner:

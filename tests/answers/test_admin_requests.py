@@ -23,6 +23,7 @@ from kraftd.messages.alter_user_scram_credentials_request import (
     ScramCredentialUpsertion,
 )
 from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraftd.messages.describe_acls_request import DescribeAclsRequest
 from kraftd.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -30,10 +31,12 @@ from kraftd.messages.describe_delegation_token_request import DescribeDelegation
 from kraftd.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraftd.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kraftd.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from kraftd.messages.list_config_resources_request import ListConfigResourcesRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_transactions_request import ListTransactionsRequest
 from kraftd.messages.registry import APIS
+from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraftd.metadata.state import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -131,6 +134,27 @@ def test_config_resources_are_listed_by_type(controller: ClientHarness) -> None:
     assert unknown.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
+def test_a_denied_request_for_a_token_has_its_principals_and_no_times(controller: ClientHarness) -> None:
+    def answer(key: ApiKey, version: int, request: Any) -> Any:
+        return controller.client_ask(key, version, request)
+
+    denied = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    for version, requester in ((2, ""), (3, "ANONYMOUS")):
+        request = CreateDelegationTokenRequest()
+        if version == 3:
+            request = CreateDelegationTokenRequest("User", "bob")
+        found = answer(ApiKey.CREATE_DELEGATION_TOKEN, version, request)
+        owner = "bob" if version == 3 else "ANONYMOUS"
+        assert (found.error_code, found.principal_type, found.principal_name) == (denied, "User", owner)
+        assert found.token_requester_principal_name == requester
+        times = found.issue_timestamp_ms, found.expiry_timestamp_ms, found.max_timestamp_ms
+        assert times == (-1, -1, -1)
+    renewed = answer(ApiKey.RENEW_DELEGATION_TOKEN, 2, RenewDelegationTokenRequest(b"x", 1))
+    expired = answer(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, ExpireDelegationTokenRequest(b"x", 1))
+    for found in (renewed, expired):
+        assert (found.error_code, found.expiry_timestamp_ms) == (denied, -1)
+
+
 def test_users_acls_and_tokens_are_described_from_the_nodes_own_image(controller: ClientHarness) -> None:
     upsertion = ScramCredentialUpsertion("alice", 2, 4096, b"salt", b"password")
     change = AlterUserScramCredentialsRequest([], [upsertion])
@@ -138,7 +162,7 @@ def test_users_acls_and_tokens_are_described_from_the_nodes_own_image(controller
     users = controller.client_ask(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, DescribeUserScramCredentialsRequest(None)
     )
-    assert [one.user for one in users.results] == ["alice"]
+    assert [(one.user, one.error_message) for one in users.results] == [("alice", "")]
     acls = controller.client_ask(ApiKey.DESCRIBE_ACLS, 3, ANY_ACL)
     assert acls.error_code == ErrorCode.SECURITY_DISABLED
     tokens = controller.client_ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, DescribeDelegationTokenRequest(None))

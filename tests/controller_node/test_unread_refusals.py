@@ -116,6 +116,11 @@ REQUESTS: dict[str, tuple[int, tuple[int, ...], Callable[[list[Any]], Any]]] = {
             [ScramCredentialUpsertion(one, 2, 4_096, b"salt", b"key") for one in names[len(names) // 2 :]],
         ),
     ),
+    "DescribeUserScramCredentials": (
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        (0,),
+        lambda names: DescribeUserScramCredentialsRequest([UserName(one) for one in names]),
+    ),
     "CreateAcls": (
         ApiKey.CREATE_ACLS,
         (1, 3),
@@ -245,11 +250,6 @@ def test_one_right_to_any_resource_lets_all_be_decoded(asked: Asked, name: str) 
 
 
 WHOLE: list[tuple[ApiKey, int, Any]] = [
-    (
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-        0,
-        DescribeUserScramCredentialsRequest([UserName(name) for name in NAMES]),
-    ),
     (
         ApiKey.UPDATE_FEATURES,
         1,

@@ -10,11 +10,20 @@ from kraftd.messages import alter_client_quotas_request as quotas
 from kraftd.messages import alter_user_scram_credentials_request as scram
 from kraftd.messages import list_offsets_request as offsets
 from kraftd.messages.alter_partition_request import AlterPartitionRequest, TopicData
+from kraftd.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.describe_transactions_request import DescribeTransactionsRequest
+from kraftd.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.list_partition_reassignments_request import (
@@ -123,6 +132,28 @@ def test_users_of_scram_are_refused_once_each_and_in_order() -> None:
     answer: Any = refuse(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, request, DENIED, "no")
     found = [(one.user, one.error_code, one.error_message) for one in answer.results]
     assert found == [("a", DENIED, "no"), ("b", DENIED, "no")]
+
+
+def test_described_users_are_refused_without_their_names() -> None:
+    request = DescribeUserScramCredentialsRequest([UserName("a"), UserName("b")])
+    answer: Any = refuse(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, request, DENIED, "no")
+    assert (answer.error_code, answer.error_message) == (DENIED, "no")
+    assert [(one.user, one.error_code, one.error_message) for one in answer.results] == [
+        ("", DENIED, "no")
+    ] * 2
+    everyone = DescribeUserScramCredentialsRequest(None)
+    assert refuse(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, everyone, DENIED).results == []  # type: ignore[attr-defined]
+
+
+def test_moves_between_log_directories_are_refused_by_their_topics() -> None:
+    topics = [AlterReplicaLogDirTopic("t", (0, 9)), AlterReplicaLogDirTopic("u", (1,))]
+    request = AlterReplicaLogDirsRequest([AlterReplicaLogDir("/a", topics), AlterReplicaLogDir("/b")])
+    answer: Any = refuse(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, request, DENIED)
+    assert [
+        (topic.topic_name, one.partition_index, one.error_code)
+        for topic in answer.results
+        for one in topic.partitions
+    ] == [("t", 0, DENIED), ("t", 9, DENIED), ("u", 1, DENIED)]
 
 
 def test_entities_of_quotas_are_refused_in_the_form_that_was_sent() -> None:

@@ -49,7 +49,7 @@ def describe_user_scram_credentials(
         count = times.take(user)
         if not count:
             continue  # answered at its first place
-        result = DescribeUserScramCredentialsResult(user, ErrorCode.NONE, None, [])
+        result = DescribeUserScramCredentialsResult(user)
         if count > 1:
             result.error_code = ErrorCode.DUPLICATE_RESOURCE
             result.error_message = cut(

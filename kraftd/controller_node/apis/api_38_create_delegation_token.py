@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.controller.tokens.change import FIRST_VERSION_WITH_REQUESTER, create_delegation_token
-from kraftd.controller_node.apis.token_requests import NO_TIME_MS, may_change_tokens
-from kraftd.messages.create_delegation_token_response import CreateDelegationTokenResponse
+from kraftd.controller.tokens.change import create_delegation_token
+from kraftd.controller.tokens.refusals import owner_of, refused_token
+from kraftd.controller_node.apis.token_requests import may_change_tokens
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -23,27 +23,18 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    request, requester = call.message, (call.principal.type, call.principal.name)
-    owner = requester
-    if request.owner_principal_name:
-        owner = (request.owner_principal_type or "", request.owner_principal_name)
-    name = ":".join(owner)
+    requester = (call.principal.type, call.principal.name)
+    owner = owner_of(call.message, requester)
+    code = None
     if not may_change_tokens(node, call):
-        refuse(node, call, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, owner)
+        code = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     elif owner != requester and not node.boundary.allows(
-        call, AclOperation.CREATE_TOKENS, AclResourceType.USER, name
+        call, AclOperation.CREATE_TOKENS, AclResourceType.USER, ":".join(owner)
     ):
-        refuse(node, call, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, owner)
-    else:
-        node.decisions.decide(
-            call, lambda ctx, request, version: create_delegation_token(ctx, request, version, requester)
-        )
-
-
-def refuse(node: Node, call: Call, code: ErrorCode, owner: tuple[str, str]) -> None:
-    """Answer as Kafka does: with the principals, and times of -1."""
-    times = (NO_TIME_MS, NO_TIME_MS, NO_TIME_MS)
-    requester = ("", "")
-    if call.version >= FIRST_VERSION_WITH_REQUESTER:
-        requester = (call.principal.type, call.principal.name)
-    node.boundary.answer(call, CreateDelegationTokenResponse(code, *owner, *requester, *times))
+        code = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    if code is not None:
+        node.boundary.answer(call, refused_token(call.key, call.version, call.message, requester, code))
+        return
+    node.decisions.decide(
+        call, lambda ctx, request, version: create_delegation_token(ctx, request, version, requester)
+    )

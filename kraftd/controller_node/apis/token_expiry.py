@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kraftd.controller.tokens.change import expire_delegation_token, renew_delegation_token
-from kraftd.controller_node.apis.token_requests import NO_TIME_MS, may_change_tokens
-from kraftd.wire.api import ApiKey, response_class
+from kraftd.controller.tokens.refusals import refused_token
+from kraftd.controller_node.apis.token_requests import may_change_tokens
+from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 def handle(node: Node, call: Call) -> None:
     if not may_change_tokens(node, call):
-        response: Any = response_class(call.key)
-        refused = response(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NO_TIME_MS)
-        node.boundary.answer(call, refused)
+        denied = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        names = (call.principal.type, call.principal.name)
+        node.boundary.answer(call, refused_token(call.key, call.version, call.message, names, denied))
         return
     renews = call.key == ApiKey.RENEW_DELEGATION_TOKEN
     change: Any = renew_delegation_token if renews else expire_delegation_token

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 PLAINTEXT: Final = 0
 SSL: Final = 1
-NO_TIME_MS: Final = -1  # in the answer to a request that is denied
 
 
 def may_change_tokens(node: Node, call: Call) -> bool:
