@@ -16,7 +16,7 @@ from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraftd.messages.broker_registration_response import BrokerRegistrationResponse
 from kraftd.requests.outbox import Outbox
-from kraftd.types import Endpoint, Uuid
+from kraftd.types import Endpoint, Uuid, in_kafkas_order
 from kraftd.wire.error_code import ErrorCode, error_name
 from kraftd.wire.message import Message
 
@@ -95,7 +95,7 @@ class Broker(NamedTuple):
             ],
             features=[Feature(name, low, high) for name, (low, high) in self.features.items()],
             rack=self.rack,
-            log_dirs=tuple(sorted(self.directory_ids)),
+            log_dirs=in_kafkas_order(self.directory_ids),
             previous_broker_epoch=self.previous_epoch,
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import Any
 
 from msgspec.structs import replace
@@ -25,15 +24,9 @@ from kraftd.metadata.journal import ABSENT
 from kraftd.metadata.metadata_version import KRAFT_VERSION
 from kraftd.metadata.state import BrokerState, ControllerState
 from kraftd.metadata.tables import Tables
-from kraftd.types import Endpoint, Uuid
+from kraftd.types import Endpoint, in_kafkas_order
 
 _READABLE = supported_features(unstable=True)
-_HALVES = Struct(">qq")
-
-
-def in_kafkas_order(ids: Iterable[Uuid]) -> tuple[Uuid, ...]:
-    """Ids in Kafka's order, which compares signed halves, so that both write the same checkpoint."""
-    return tuple(sorted(ids, key=_HALVES.unpack))
 
 
 def register_broker(tables: Tables, record: RegisterBrokerRecord) -> None:

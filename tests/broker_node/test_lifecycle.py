@@ -53,14 +53,15 @@ def running(**changes: object) -> tuple[BrokerLifecycle, int]:
 
 
 def test_a_registration_has_the_fields_of_a_stock_broker() -> None:
-    one = life(rack="r1", previous_epoch=12, directory_ids=(b"\x02" * 16, b"\x01" * 16))
+    one = life(rack="r1", previous_epoch=12, directory_ids=(b"\x02" * 16, b"\x01" * 16, b"\x81" * 16))
     one.start(0)
     request = one.due_request(-1, 0)
     assert isinstance(request, BrokerRegistrationRequest)
     assert (request.broker_id, request.cluster_id, request.rack) == (7, "cluster", "r1")
     assert [(at.name, at.host, at.port) for at in request.listeners] == [("PLAINTEXT", "127.0.0.1", 9092)]
     assert [(at.name, at.min_supported_version) for at in request.features] == [("metadata.version", 7)]
-    assert request.log_dirs == (b"\x01" * 16, b"\x02" * 16) and request.previous_broker_epoch == 12
+    assert request.log_dirs == (b"\x81" * 16, b"\x01" * 16, b"\x02" * 16)  # Kafka compares signed numbers
+    assert request.previous_broker_epoch == 12
 
 
 def test_a_broker_wants_to_be_fenced_until_it_is_ready() -> None:
