@@ -80,7 +80,6 @@ class Broker(NamedTuple):
     rack: str | None = None
     previous_epoch: int = -1
     heartbeat_interval_ms: int = 2_000  # broker.heartbeat.interval.ms
-    session_timeout_ms: int = 9_000  # broker.session.timeout.ms
     registration_timeout_ms: int = 60_000  # initial.broker.registration.timeout.ms
     controlled_shutdown: bool = True  # controlled.shutdown.enable
 
@@ -254,8 +253,8 @@ class BrokerLifecycle:
         return self.broker.heartbeat_interval_ms
 
     def _failed(self, error: int | None, now_ms: int) -> None:
-        """Ask again, ever more rarely, but at least once a session."""
-        backoff_ms = min(FIRST_BACKOFF_MS << min(self._failures, 16), self.broker.session_timeout_ms)
+        """Ask again, ever more rarely, but as often as a broker of Kafka at least: no session ends before."""
+        backoff_ms = min(FIRST_BACKOFF_MS << min(self._failures, 16), self.broker.heartbeat_interval_ms)
         if error == ErrorCode.DUPLICATE_BROKER_REGISTRATION:  # until the session of a former process ends
             backoff_ms = min(backoff_ms, SESSION_END_RETRY_MS)
         self._failures += 1

@@ -110,7 +110,6 @@ def serve_broker(
         config.rack or None,
         -1 if logs.loader.broker_epoch is None else logs.loader.broker_epoch,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
-        session_timeout_ms=config.broker_session_timeout_ms,
         registration_timeout_ms=config.registration_timeout_ms,
         controlled_shutdown=config.controlled_shutdown_enable,
     )

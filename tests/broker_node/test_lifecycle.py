@@ -88,14 +88,14 @@ def test_a_heartbeat_is_sent_every_interval_and_a_lost_one_again_ever_more_rarel
     one, now_ms = running()
     assert one.deadline_ms() == now_ms + 2_000
     waits = []
-    for _ in range(9):
+    for _ in range(7):
         due_ms = one.deadline_ms()
         assert due_ms is not None and one.due_request(50, due_ms) is not None
         one.answered(None, due_ms)
         again_ms = one.deadline_ms()
         assert again_ms is not None
         waits.append(again_ms - due_ms)
-    assert waits == [100, 200, 400, 800, 1_600, 3_200, 6_400, 9_000, 9_000]
+    assert waits == [100, 200, 400, 800, 1_600, 2_000, 2_000]  # never later than a stock broker
 
 
 def test_a_controller_that_is_none_any_more_is_no_failure() -> None:

@@ -190,7 +190,6 @@ class BrokerSide(BrokerExecutor):
             supported_features(),
             previous_epoch=-1 if loader.broker_epoch is None else loader.broker_epoch,
             heartbeat_interval_ms=500,
-            session_timeout_ms=3_000,
             registration_timeout_ms=3_600_000,
         )
         node = BrokerNode(
