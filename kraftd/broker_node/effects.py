@@ -13,10 +13,10 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.types import Uuid
 
 
-class NotRegistered(Effect, frozen=True):
-    """The broker could not register within its time: the process must end."""
+class BrokerFailed(Effect, frozen=True):
+    """The broker could not register, or report the loss of a directory, in time: the process must end."""
 
-    within_ms: int
+    reason: str
 
 
 class OpenLog(Effect, frozen=True):

@@ -15,6 +15,8 @@ from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraftd.messages.broker_registration_response import BrokerRegistrationResponse
+from kraftd.metadata.image import Image
+from kraftd.metadata.metadata_version import allows_directory_assignment
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Endpoint, Uuid, in_kafkas_order
 from kraftd.wire.error_code import ErrorCode, error_name
@@ -47,6 +49,7 @@ class Cause(Enum):
     STOP_REQUESTED = "stop requested"
     SHUTDOWN_GRANTED = "shutdown granted"  # the controller says so
     NOT_REGISTERED_IN_TIME = "not registered in time"
+    LOSS_UNREPORTED = "loss of a directory unreported"
 
 
 # Rules. 1. A state is never entered again. 2. Only a broker that is RUNNING asks the controller before it
@@ -61,6 +64,10 @@ TRANSITIONS: dict[tuple[BrokerState, Cause], BrokerState] = {
     (BrokerState.STARTING, Cause.STOP_REQUESTED): BrokerState.SHUTTING_DOWN,
     (BrokerState.RECOVERY, Cause.STOP_REQUESTED): BrokerState.SHUTTING_DOWN,
     (BrokerState.STARTING, Cause.NOT_REGISTERED_IN_TIME): BrokerState.SHUTTING_DOWN,
+    (BrokerState.STARTING, Cause.LOSS_UNREPORTED): BrokerState.SHUTTING_DOWN,
+    (BrokerState.RECOVERY, Cause.LOSS_UNREPORTED): BrokerState.SHUTTING_DOWN,
+    (BrokerState.RUNNING, Cause.LOSS_UNREPORTED): BrokerState.SHUTTING_DOWN,
+    (BrokerState.PENDING_CONTROLLED_SHUTDOWN, Cause.LOSS_UNREPORTED): BrokerState.SHUTTING_DOWN,
 }
 
 
@@ -81,6 +88,7 @@ class Broker(NamedTuple):
     previous_epoch: int = -1
     heartbeat_interval_ms: int = 2_000  # broker.heartbeat.interval.ms
     registration_timeout_ms: int = 60_000  # initial.broker.registration.timeout.ms
+    directory_failure_timeout_ms: int = 30_000  # log.dir.failure.timeout.ms
     controlled_shutdown: bool = True  # controlled.shutdown.enable
 
     def registration(self) -> BrokerRegistrationRequest:
@@ -110,7 +118,7 @@ class BrokerLifecycle:
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch = -1
         self.is_fenced = True
-        self.timed_out = False  # without having registered
+        self.failure: str | None = None  # why the process must end
         self.is_caught_up = False  # with this run's registration: it knows all topics of earlier runs
         self._outbox = outbox
         self._ready = False  # to serve: everything on disk is recovered
@@ -120,6 +128,10 @@ class BrokerLifecycle:
         self._shutdown_was_answered = False
         self._due_ms: int | None = None
         self._register_by_ms: int | None = None
+        self._is_registered = False  # no registration is to be sent now
+        self._directories_asked_at = 0  # the metadata.version at which it registered again for them
+        self._report_by_ms: int | None = None  # the loss of directories
+        self._reported: tuple[Uuid, ...] = ()  # by the heartbeat under way
         self.offline_directories: tuple[Uuid, ...] = ()
         self.cordoned_directories: tuple[Uuid, ...] = ()
 
@@ -141,12 +153,30 @@ class BrokerLifecycle:
         """Report log directories that went offline, all of them so far (KIP-858)."""
         if directory_ids != self.offline_directories:
             self.offline_directories = directory_ids
+            self._report_by_ms = now_ms + self.broker.directory_failure_timeout_ms
             self._communicate_at_once(now_ms)
 
     def directories_cordoned(self, directory_ids: tuple[Uuid, ...], now_ms: int) -> None:
         """Report the log directories that take no new replicas (KIP-1066)."""
         if directory_ids != self.cordoned_directories:
             self.cordoned_directories = directory_ids
+            self._communicate_at_once(now_ms)
+
+    def metadata_moved(self, image: Image, now_ms: int) -> None:
+        """Register again if this run registered without directories and the metadata.version allows them now.
+
+        Without the directories, the controller could not move leaders away from one that fails (KIP-858).
+        """
+        level, known = image.metadata_version, image.brokers.get(self.broker.node_id)
+        if (
+            known is not None
+            and known.epoch == self.broker_epoch
+            and not known.directories
+            and allows_directory_assignment(level)
+            and level != self._directories_asked_at
+        ):
+            self._directories_asked_at = level
+            self._is_registered = False
             self._communicate_at_once(now_ms)
 
     def stop(self, now_ms: int) -> None:
@@ -167,15 +197,14 @@ class BrokerLifecycle:
         """When `due_request` may have something; None for never."""
         if self.has_ended:
             return None
-        due_ms, register_by_ms = None if self._in_flight else self._due_ms, self._register_by_ms
-        if due_ms is None or register_by_ms is None:
-            return register_by_ms if due_ms is None else due_ms
-        return min(due_ms, register_by_ms)
+        dues = (None if self._in_flight else self._due_ms, self._register_by_ms, self._report_by_ms)
+        return min((one for one in dues if one is not None), default=None)
 
     def is_due(self, now_ms: int) -> bool:
         """Return whether `due_request` may have something."""
-        due_ms, register_by_ms = self._due_ms, self._register_by_ms  # every step of the node asks
-        if (due_ms is None or due_ms > now_ms) and (register_by_ms is None or register_by_ms > now_ms):
+        due_ms = self._due_ms  # every step of the node asks
+        limited = self._register_by_ms is not None or self._report_by_ms is not None
+        if not limited and (due_ms is None or due_ms > now_ms):
             return False
         due_ms = self.deadline_ms()
         return due_ms is not None and due_ms <= now_ms
@@ -188,12 +217,23 @@ class BrokerLifecycle:
         if self._register_by_ms is not None and self._register_by_ms <= now_ms:
             self._register_by_ms = None
             if self._moves(Cause.NOT_REGISTERED_IN_TIME):
-                self.timed_out = True
+                self.failure = (
+                    f"no controller registered this broker within {self.broker.registration_timeout_ms} ms "
+                    "(initial.broker.registration.timeout.ms)"
+                )
+        if self._report_by_ms is not None and self._report_by_ms <= now_ms:
+            self._report_by_ms = None
+            if self._moves(Cause.LOSS_UNREPORTED):
+                self.failure = (
+                    "no controller was notified of this broker's offline log directories within "
+                    f"{self.broker.directory_failure_timeout_ms} ms (log.dir.failure.timeout.ms)"
+                )
         if self._in_flight or self._due_ms is None or self._due_ms > now_ms or self.has_ended:
             return None
         self._in_flight, self._at_once = True, False
-        if self.broker_epoch < 0:
+        if not self._is_registered:
             return self.broker.registration()
+        self._reported = self.offline_directories
         return BrokerHeartbeatRequest(
             broker_id=self.broker.node_id,
             broker_epoch=self.broker_epoch,
@@ -222,6 +262,8 @@ class BrokerLifecycle:
             self._registered(answer, now_ms)
         elif error == ErrorCode.NONE and isinstance(answer, BrokerHeartbeatResponse):
             self._failures = 0
+            if self._reported == self.offline_directories:
+                self._report_by_ms = None
             self._due_ms = now_ms + self._heard(answer)
         else:
             self._failed(error, now_ms)
@@ -231,6 +273,7 @@ class BrokerLifecycle:
     def _registered(self, answer: BrokerRegistrationResponse, now_ms: int) -> None:
         self._failures = 0
         self._register_by_ms = None
+        self._is_registered = True
         self.broker_epoch = answer.broker_epoch
         self._due_ms = now_ms
         self._outbox.log("info", "registered as a broker", broker_epoch=self.broker_epoch)
@@ -260,7 +303,7 @@ class BrokerLifecycle:
         self._failures += 1
         self._due_ms = now_ms + backoff_ms
         why = "no answer" if error is None else error_name(error)
-        what = "register" if self.broker_epoch < 0 else "send a heartbeat"
+        what = "send a heartbeat" if self._is_registered else "register"
         self._outbox.log("warning", f"the broker could not {what}", error=why, again_in_ms=backoff_ms)
 
     def _communicate_at_once(self, now_ms: int) -> None:

@@ -20,7 +20,7 @@ from kraftd.broker_node.directories.damaged_logs import DamagedLogs
 from kraftd.broker_node.directories.log_moves import LogMoves
 from kraftd.broker_node.directories.log_questions import LogQuestions
 from kraftd.broker_node.directories.strays import set_strays_aside
-from kraftd.broker_node.effects import NotRegistered, OfPartition
+from kraftd.broker_node.effects import BrokerFailed, OfPartition
 from kraftd.broker_node.events import (
     AppendEnded,
     AppendsEnded,
@@ -333,14 +333,15 @@ class BrokerNode(AnsweringNode):
             self.outbox.emit(SendToNode(LIFECYCLE_REQUEST, destination, request, channel=HEARTBEATS))
         elif request is not None:
             lifecycle.postpone(self.now_ms)
-        if lifecycle.timed_out and not self._has_failed:
+        if lifecycle.failure is not None and not self._has_failed:
             self._has_failed = True
-            self.outbox.emit(NotRegistered(lifecycle.broker.registration_timeout_ms))
+            self.outbox.emit(BrokerFailed(lifecycle.failure))
 
     # -- metadata
 
     def on_metadata_moved(self) -> None:
         super().on_metadata_moved()
+        self.lifecycle.metadata_moved(self.view.image, self.now_ms)
         self.client_fetches.changed(METADATA_KEY)
         self._cordon()
         self._follow_metadata()

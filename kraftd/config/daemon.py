@@ -81,6 +81,10 @@ class BrokerKeys:
         "initial.broker.registration.timeout.ms",
         "how long a broker that starts tries to register before it ends",
     )
+    directory_failure_timeout_ms = integer(
+        "log.dir.failure.timeout.ms",
+        "how long a broker tries to report a log directory that failed before it ends",
+    )
     controlled_shutdown_enable = flag(
         "controlled.shutdown.enable",
         "whether a broker that stops has the controller move its leaders away first",

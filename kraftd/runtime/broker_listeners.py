@@ -111,6 +111,7 @@ def serve_broker(
         -1 if logs.loader.broker_epoch is None else logs.loader.broker_epoch,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
         registration_timeout_ms=config.registration_timeout_ms,
+        directory_failure_timeout_ms=config.directory_failure_timeout_ms,
         controlled_shutdown=config.controlled_shutdown_enable,
     )
     node = BrokerNode(

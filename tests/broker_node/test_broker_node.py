@@ -8,13 +8,16 @@ import pytest
 
 from kraftd.answers.effects import StopRequested
 from kraftd.broker_node.lifecycle import BrokerState
-from kraftd.host.executors.broker_executor import CannotRegister
+from kraftd.host.executors.broker_executor import NoControllerNotified
 from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftd.metadata.features import format_levels
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.broker_node.harness import AT, BrokerHarness
+from tests.broker_node.harness import AT, IDS, BrokerHarness
 
 
 @pytest.fixture
@@ -56,6 +59,31 @@ def test_a_broker_that_stops_is_fenced_before_it_has_ended(harness: BrokerHarnes
     assert harness.broker.has_ended and harness.node.image.brokers[100].fenced
 
 
+class OldHarness(BrokerHarness):
+    """The cluster begins with a metadata.version before directories: 3.6-IV2."""
+
+    def _levels(self) -> dict[str, int]:
+        return format_levels({}, 14, dynamic_quorum=True)
+
+
+def test_a_broker_registers_again_once_its_directories_are_allowed__kip858(
+    tmp_path: Path,
+) -> None:
+    harness = OldHarness(tmp_path).run()
+    before = harness.node.image.brokers[100]
+    assert before.directories == () and not before.fenced
+    update = FeatureUpdateKey("metadata.version", 19, False, 1)
+    answer = harness.ask(ApiKey.UPDATE_FEATURES, 2, UpdateFeaturesRequest(60_000, [update]))
+    assert answer.error_code == 0
+    sent = len(harness.wire.sent)
+    harness.pass_time(100)
+    after = harness.node.image.brokers[100]
+    assert after.directories == IDS
+    assert (after.epoch, after.fenced) == (before.epoch, False)
+    kinds = [type(one) for one in harness.wire.sent[sent:]]
+    assert kinds.count(BrokerRegistrationRequest) == 1
+
+
 def test_a_broker_without_a_controller_ends_the_process(tmp_path: Path) -> None:
     harness = BrokerHarness(tmp_path)
     harness.wire.is_cut_off = True
@@ -63,7 +91,7 @@ def test_a_broker_without_a_controller_ends_the_process(tmp_path: Path) -> None:
     harness.pass_time(58_900)
     assert not harness.failures
     harness.pass_time(1_000)
-    assert isinstance(harness.failures[0], CannotRegister) and harness.broker.has_ended
+    assert isinstance(harness.failures[0], NoControllerNotified) and harness.broker.has_ended
 
 
 def test_a_broker_lists_only_apis_that_it_serves(harness: BrokerHarness) -> None:

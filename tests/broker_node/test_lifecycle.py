@@ -136,7 +136,8 @@ def test_a_broker_that_cannot_register_in_time_gives_up() -> None:
         now_ms = due_ms
         if one.due_request(-1, now_ms) is not None:
             one.answered(None, now_ms)
-    assert (now_ms, one.timed_out, one.broker_epoch) == (1_000, True, -1)
+    assert (now_ms, one.broker_epoch) == (1_000, -1)
+    assert one.failure is not None and "initial.broker.registration.timeout.ms" in one.failure
 
 
 def test_offline_directories_are_reported_at_once__kip858() -> None:
@@ -144,6 +145,32 @@ def test_offline_directories_are_reported_at_once__kip858() -> None:
     one.directories_failed((DIRECTORY,), now_ms + 1)
     request = one.due_request(50, now_ms + 1)
     assert isinstance(request, BrokerHeartbeatRequest) and request.offline_log_dirs == (DIRECTORY,)
+
+
+def test_a_broker_that_cannot_report_a_lost_directory_gives_up__kip858() -> None:
+    one, now_ms = running(directory_failure_timeout_ms=5_000)
+    one.directories_failed((DIRECTORY,), now_ms)
+    end_ms = now_ms + 5_000
+    while not one.has_ended:
+        due_ms = one.deadline_ms()
+        assert due_ms is not None and due_ms <= end_ms
+        if one.due_request(50, due_ms) is not None:
+            one.answered(told(error_code=ErrorCode.STALE_BROKER_EPOCH), due_ms)
+        now_ms = due_ms
+    assert now_ms == end_ms
+    assert one.failure is not None and "log.dir.failure.timeout.ms" in one.failure
+
+
+def test_only_a_heartbeat_that_names_the_lost_directory_reports_it__kip858() -> None:
+    one, now_ms = running(directory_failure_timeout_ms=5_000)
+    assert one.due_request(50, now_ms + 2_000) is not None
+    one.directories_failed((DIRECTORY,), now_ms + 2_000)
+    one.answered(told(is_fenced=False), now_ms + 2_001)  # sent before
+    assert one.due_request(50, now_ms + 2_001) is not None
+    assert one.deadline_ms() == now_ms + 7_000
+    one.answered(told(is_fenced=False), now_ms + 2_002)
+    assert one.deadline_ms() == now_ms + 4_002
+    assert one.due_request(50, now_ms + 9_000) is not None and one.failure is None
 
 
 class Lives(RuleBasedStateMachine):

@@ -137,8 +137,11 @@ class Harness:
         self._requests: dict[tuple[int, int], tuple[int, int]] = {}
         self._slots: dict[int, int] = {}
 
+    def _levels(self) -> dict[str, int]:
+        return format_levels({}, None, dynamic_quorum=True)
+
     def _format(self) -> None:
-        levels = format_levels({}, None, dynamic_quorum=True)
+        levels = self._levels()
         voter = InitialVoter(100, "127.0.0.1", 9093, self.rng.uuid())
         records = tuple(bootstrap_records(levels, ()))
         plan = FormatPlan(

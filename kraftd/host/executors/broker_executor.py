@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from kraftd.broker_node.effects import (
+    BrokerFailed,
     CancelMove,
     CordonDirectories,
     DeleteLog,
     DescribeDirectories,
     FindOffsets,
     MoveLogs,
-    NotRegistered,
     OfPartition,
     OpenLog,
     ReadForShares,
@@ -66,8 +66,8 @@ _CUTS = (TruncateLog, StartLogAt)
 Framed = list[Buffer] | None
 
 
-class CannotRegister(Exception):
-    """No controller has registered this broker in time; the text says what to look at."""
+class NoControllerNotified(Exception):
+    """No controller was notified in time of this broker, or of directories that it lost."""
 
 
 class BrokerExecutor(AnsweringExecutor):
@@ -148,7 +148,7 @@ class BrokerExecutor(AnsweringExecutor):
             directories, self._metadata_log, self._ports.timer, self.around, self.step, self.logs.failed
         )
         return {
-            NotRegistered: self._not_registered,
+            BrokerFailed: self._failed,
             OpenLog: self._open_log,
             MoveLogs: self.futures.making.begin,
             CancelMove: self.futures.cancel,
@@ -218,13 +218,8 @@ class BrokerExecutor(AnsweringExecutor):
         self.futures.making.close()
         self.logs.close(self.node.lifecycle.broker_epoch, run_all)
 
-    def _not_registered(self, effect: NotRegistered) -> None:
-        self._ports.failed(
-            CannotRegister(
-                f"no controller registered this broker within {effect.within_ms} ms "
-                "(initial.broker.registration.timeout.ms): the lines before say why"
-            )
-        )
+    def _failed(self, effect: BrokerFailed) -> None:
+        self._ports.failed(NoControllerNotified(f"{effect.reason}: the lines before say why"))
 
     def _perform_on_log(self, effect: OfPartition) -> None:
         inner = effect.effect

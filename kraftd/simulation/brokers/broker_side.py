@@ -191,6 +191,7 @@ class BrokerSide(BrokerExecutor):
             previous_epoch=-1 if loader.broker_epoch is None else loader.broker_epoch,
             heartbeat_interval_ms=500,
             registration_timeout_ms=3_600_000,
+            directory_failure_timeout_ms=3_600_000,
         )
         node = BrokerNode(
             view,
