@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kraftd.answers.effects import MetadataMoved
 from kraftd.messages.create_topics_request import CreateTopicsRequest
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
@@ -20,6 +22,8 @@ from kraftd.messages.read_share_group_state_summary_request import (
     ReadShareGroupStateSummaryRequest,
     ReadStateSummaryData,
 )
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.types import uuid_text
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -53,6 +57,21 @@ def summary(harness: BrokerHarness) -> tuple[int, int]:
     answer = harness.client_ask(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, request)
     row = answer.results[0].partitions[0]
     return row.error_code, row.start_offset
+
+
+def test_who_may_find_share_partitions_is_asked_of_versions_that_know_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t")
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    authorizer.end_load()
+    monkeypatch.setattr(harness.broker.boundary, "_authorizer", authorizer)
+    key = f"g:{uuid_text(topic_id(harness))}:0"
+    assert find(harness, key, 5).error_code == ErrorCode.INVALID_REQUEST
+    assert find(harness, key).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    nothing = FindCoordinatorRequest(key_type=2, coordinator_keys=())
+    assert harness.client_ask(ApiKey.FIND_COORDINATOR, 6, nothing).coordinators == []
 
 
 def test_the_topic_is_made_when_a_share_partition_is_looked_for(tmp_path: Path) -> None:

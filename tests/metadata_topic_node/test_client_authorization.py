@@ -237,7 +237,10 @@ def test_transactional_ids_and_share_groups_require_their_own_operations(harness
         ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest("", 1, ("writer",))
     ).coordinators
     assert [one.error_code for one in transaction] == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
-    shared = harness.client_ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("g:t:0", 2))
+    early = harness.client_ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("g:t:0", 2))
+    assert early.error_code == ErrorCode.INVALID_REQUEST  # no version of share partitions
+    shares = FindCoordinatorRequest("", 2, ("g:t:0",))
+    (shared,) = harness.client_ask(ApiKey.FIND_COORDINATOR, 6, shares).coordinators
     assert shared.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 

@@ -47,7 +47,8 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
     key_type = request.key_type
     is_known = key_type in (*NEEDED, SHARE)
     cluster = AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
-    if key_type == SHARE and not node.boundary.allows(call, *cluster):
+    finds_shares = key_type == SHARE and call.version >= FIRST_VERSION_OF_SHARES
+    if finds_shares and request.coordinator_keys and not node.boundary.allows(call, *cluster):
         raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     resource_type, error = NEEDED.get(key_type, NEEDED[GROUP])
     describing = Permission(node.boundary, call, AclOperation.DESCRIBE, resource_type)

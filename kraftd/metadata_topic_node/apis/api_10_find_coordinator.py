@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 FIRST_VERSION_OF_MANY = 4
+FIRST_VERSION_OF_SHARES = 6
 GROUP, TRANSACTION, SHARE = 0, 1, 2  # the types of keys
 Rows = list[Coordinator | None]
 NEEDED = {
@@ -66,6 +67,8 @@ def sort_out(node: MetadataTopicNode, call: Call, keys: Sequence[str]) -> Slices
     keys. Raises Refusal where none may be described.
     """
     key_type = call.message.key_type
+    if key_type == SHARE and call.version < FIRST_VERSION_OF_SHARES:
+        return [Coordinator(key, -1, "", -1, ErrorCode.INVALID_REQUEST) for key in keys], []
     if key_type == SHARE:
         cluster = (AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
         if keys and not node.boundary.allows(call, *cluster):
