@@ -17,10 +17,11 @@ from kraftd.log.data.recovery import SLICE_BATCHES, ProducerReplay, SegmentRecov
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.segment import DataSegment, last_header
 from kraftd.log.data.settings import DataLogSettings
+from kraftd.log.data.transaction_index import decode_aborted
 from kraftd.log.disk import File
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import EpochCache
-from kraftd.log.errors import DirectoryProblem
+from kraftd.log.errors import CorruptStorage, DirectoryProblem
 from kraftd.log.opening import RecoveryReport, sweep_segments
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
 from kraftd.log.partition_metadata import decode_topic_id
@@ -29,6 +30,7 @@ from kraftd.log.segment import (
     OFFSET_INDEX_SUFFIX,
     PRODUCER_SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     offset_of_name,
     scan,
     segment_name,
@@ -128,6 +130,12 @@ def open_data_log(
     return Opened(log, opening.report.notes)
 
 
+def _of_transaction_index(name: str) -> int:
+    """The base offset of a transaction index; -1 of another file."""
+    base_offset = offset_of_name(name) if name.endswith(TRANSACTION_INDEX_SUFFIX) else None
+    return -1 if base_offset is None else base_offset
+
+
 class _Opening:
     """See `open_data_log`. epochs is None unless a recovery has changed or checked them."""
 
@@ -189,7 +197,7 @@ class _Opening:
                 self._producers.expire()
 
     def _find_segments(self, names: list[str]) -> set[int]:
-        """Note the segments; returns the base offsets of those without an index."""
+        """Note the segments; returns the base offsets of those that lack an index, or have a damaged one."""
         there = set(names)
         unsound = set()
         for name in names:
@@ -204,7 +212,23 @@ class _Opening:
                     self.report.notes.append(
                         f"{self._directory}/{segment_name(base_offset, suffix)} is missing and is made anew"
                     )
+        if self._producers is not None:  # without them the aborted transactions cannot be found
+            unsound.update(filter(self._has_damaged_transactions, map(_of_transaction_index, names)))
         return unsound
+
+    def _has_damaged_transactions(self, base_offset: int) -> bool:
+        """Return whether a segment's transaction index has an entry that cannot be. As in Kafka, it is made
+        anew from the segment.
+        """
+        if base_offset < 0:
+            return False
+        path = f"{self._directory}/{segment_name(base_offset, TRANSACTION_INDEX_SUFFIX)}"
+        try:
+            decode_aborted(self._disk.read_bytes(path), path, base_offset)
+        except CorruptStorage as error:
+            self.report.notes.append(f"{error.found}. The file is made anew")
+            return True
+        return False
 
     def _first_to_recover(self, unsound: set[int]) -> int | None:
         """The index of the first segment to recover; None if there is none."""

@@ -48,4 +48,4 @@ def decode_aborted(data: bytes, path: str, base_offset: int) -> list[AbortedTran
     return found
 
 
-_REMEDY = "Stop the broker, remove the file and .kafka_cleanshutdown: the next start makes it anew"
+_REMEDY = "Restart the broker, which makes the file anew"
