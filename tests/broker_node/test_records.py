@@ -118,7 +118,10 @@ def test_a_refused_produce_leaves_the_others_of_its_request(
     assert not harness.wire.closed
 
 
-def test_records_for_a_new_topic_never_enter_the_log_of_the_former_one(harness: BrokerHarness) -> None:
+@pytest.mark.parametrize("version", [12, 13])
+def test_records_for_a_new_topic_never_enter_the_log_of_the_former_one(
+    harness: BrokerHarness, version: int
+) -> None:
     deletion = DeleteTopicsRequest([], ("t",), 30_000)
     harness.ask(ApiKey.DELETE_TOPICS, 5, deletion, 8)
     creation = CreateTopicsRequest([CreatableTopic("t", 1, 1)], 30_000)
@@ -126,14 +129,21 @@ def test_records_for_a_new_topic_never_enter_the_log_of_the_former_one(harness: 
     new_id = harness.node.image.topic_names()["t"]
 
     def produce() -> Any:
-        topic = TopicProduceData("", new_id, [PartitionProduceData(0, records())])
-        answer = harness.client_ask(ApiKey.PRODUCE, 13, ProduceRequest(None, 1, 1_000, [topic]))
+        place = ("", new_id) if version == 13 else ("t",)
+        topic = TopicProduceData(*place, partition_data=[PartitionProduceData(0, records())])
+        answer = harness.client_ask(ApiKey.PRODUCE, version, ProduceRequest(None, 1, 1_000, [topic]))
         return answer.responses[0].partition_responses[0].error_code
 
     assert produce() == ErrorCode.UNKNOWN_TOPIC_ID
     harness.pass_time(10)
     assert produce() == 0
     assert read_values(harness) == [b"v0"]
+
+
+def test_records_for_a_deleted_topic_are_not_acknowledged(harness: BrokerHarness) -> None:
+    harness.ask(ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest([], ("t",), 30_000), 8)
+    assert harness.broker.replicas.get("t", 0) is not None  # the broker has not followed the change yet
+    assert harness.produce("t", records()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_min_insync_replicas_asks_for_no_more_than_there_are(harness: BrokerHarness) -> None:

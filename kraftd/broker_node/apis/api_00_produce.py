@@ -130,7 +130,7 @@ def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -
     call.settled = True
     pace = Pace()
     for topic in request.topic_data:
-        name, error = _judge(node, writing, topic)
+        name, topic_id, error = _judge(node, writing, topic)
         answers = TopicProduceResponse(topic.name, topic.topic_id)
         for one in topic.partition_data:
             answer = PartitionProduceResponse(one.index, error, NO_OFFSET)
@@ -139,7 +139,7 @@ def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -
             if not error and place in errors:
                 _refuse_unverified(answer, errors[place], call.version)
             elif not error:
-                _append(node, under_way, name, topic.topic_id, one, answer, guards.get(place, NO_GUARD))
+                _append(node, under_way, name, topic_id, one, answer, guards.get(place, NO_GUARD))
             if pace.spent(PARTITION_US + len(one.records or b"") // BYTES_A_US):
                 yield
         response.responses.append(answers)
@@ -174,20 +174,22 @@ def _refuse_unverified(answer: PartitionProduceResponse, error: ErrorCode, versi
         answer.error_message = "Partition was not added to the transaction"
 
 
-def _judge(node: BrokerNode, writing: Permission | None, topic: TopicProduceData) -> tuple[str, int]:
-    """The name of a topic, and the error of all of its partitions, if there is one. Without an authorizer,
-    everything may be written.
+def _judge(node: BrokerNode, writing: Permission | None, topic: TopicProduceData) -> tuple[str, Uuid, int]:
+    """The name and the id of a topic, and the error of all of its partitions, if there is one. Without an
+    authorizer, everything may be written.
     """
-    name = topic.name
-    if topic.topic_id != ZERO_UUID:
-        is_metadata = topic.topic_id == METADATA_TOPIC_ID
-        found = METADATA_TOPIC if is_metadata else node.topic_name(topic.topic_id)
+    name, topic_id = topic.name, topic.topic_id
+    if topic_id != ZERO_UUID:
+        is_metadata = topic_id == METADATA_TOPIC_ID
+        found = METADATA_TOPIC if is_metadata else node.topic_name(topic_id)
         if found is None:
-            return "", ErrorCode.UNKNOWN_TOPIC_ID
+            return "", topic_id, ErrorCode.UNKNOWN_TOPIC_ID
         name = found
+    else:
+        topic_id = node.view.image.topic_names().get(name, ZERO_UUID)
     if writing is not None and not writing.allows(name):
-        return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return name, ErrorCode.POLICY_VIOLATION if name == METADATA_TOPIC else 0
+        return name, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return name, topic_id, ErrorCode.POLICY_VIOLATION if name == METADATA_TOPIC else 0
 
 
 def _append(
@@ -206,7 +208,7 @@ def _append(
     call = under_way.call
     assert call is not None
     hosted = node.replicas.get(name, data.index)
-    is_here = hosted is not None and hosted.partition is not None
+    is_here = hosted is not None and hosted.partition is not None and topic_id != ZERO_UUID
     missing = ErrorCode.NONE if is_here else node.missing_partition(name, data.index)
     if missing is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         answer.error_code = missing
@@ -216,7 +218,7 @@ def _append(
         answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
     elif hosted is None or hosted.partition is None:
         answer.error_code = missing
-    elif topic_id not in (ZERO_UUID, hosted.topic_id):
+    elif topic_id != hosted.topic_id:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_ID
     else:
         node.replicas.refresh_config(hosted)
