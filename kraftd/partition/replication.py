@@ -264,6 +264,16 @@ def out_of_range(partition: Partition, leader_start: int, leader_end: int) -> li
     return [StartLogAt(leader_start, leader_start), *partition.truncated(leader_start, leader_start)]
 
 
+def without_epochs(partition: Partition) -> list[Effect]:
+    """A log that knows no epoch, as after the loss of its checkpoint, cannot be compared with its leader's.
+    What is not known to be committed goes, as in Kafka.
+    """
+    if partition.epochs.latest is not None or partition.log_end_offset <= partition.high_watermark:
+        return []
+    partition.next_offset = partition.high_watermark
+    return [TruncateLog(partition.high_watermark)]
+
+
 def diverged(partition: Partition, leader_end: OffsetAndEpoch) -> list[Effect]:
     """The leader's log ended an epoch earlier than this one's: truncate to where both agree (KIP-320,
     KIP-595).

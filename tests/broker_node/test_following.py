@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.answers.effects import Answered, SendToNode
+from kraftd.answers.effects import Answered, MetadataMoved, SendToNode
 from kraftd.broker_node.events import LogTruncated
 from kraftd.broker_node.fetching import fetcher
 from kraftd.broker_node.fetching.fetchers import fetch_version
@@ -170,6 +170,22 @@ def test_a_diverging_log_is_truncated_with_its_producers__kip320(follower: Follo
     assert (partition.log_end_offset, partition.high_watermark) == (2, 2)
     assert follower.log() == kept and set(partition.producers.entries) == {9}
     assert partition.producers.end_offset == 2
+    assert follower.fetched_next(0).fetch_offset == 2
+
+
+def test_a_log_without_epochs_is_truncated_to_its_high_watermark(follower: Follower) -> None:
+    follower.send(0, batch(0, 2), high_watermark=2)
+    follower.send(0, batch(2, 3), high_watermark=2)
+    follower.harness.directories.logs["t", 0].epochs.clear()  # as after the loss of their checkpoint
+    fetchers, hosted = follower.harness.broker.fetchers, follower.harness.broker.replicas.get("t", 0)
+    for each in (None, hosted):
+        fetchers.follow((follower.topic_id, 0), each)
+    follower.harness.broker_step(MetadataMoved())
+    partition = follower.partition()
+    assert (partition.log_end_offset, partition.high_watermark) == (2, 2)
+    assert follower.log() == batch(0, 2)
+    follower.take_fetch()  # it was under way before
+    follower.answer_fetch()
     assert follower.fetched_next(0).fetch_offset == 2
 
 

@@ -32,6 +32,7 @@ from kraftd.partition.replication import (
     fetched_from_leader,
     out_of_range,
     replicated_up_to,
+    without_epochs,
 )
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode, error_name, known_error
@@ -165,6 +166,8 @@ class Fetcher:
         self.followed[key] = followed
         self._delayed.pop(key, None)
         self._note(key)
+        if followed.state is State.FETCHING and (effects := without_epochs(followed.partition)):
+            self._truncate(key, followed, effects)
 
     def remove(self, key: Key) -> None:
         """Fetch a partition no more."""
