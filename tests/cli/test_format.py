@@ -139,6 +139,13 @@ def test_a_file_in_place_of_a_directory_is_reported(tmp_path: Path) -> None:
     assert (tmp_path / "data").read_text() == "mine"
 
 
+def test_a_second_directory_that_cannot_be_read_is_named_and_left_out(tmp_path: Path) -> None:
+    (tmp_path / "b").write_text("mine")
+    done = format_(write_config(tmp_path, 9093, log__dirs=f"{tmp_path}/a,{tmp_path}/b"), "-N")
+    assert done.code == 0 and f"Left out: {tmp_path}/b" in done.err
+    assert meta(tmp_path / "a")["cluster.id"] == CLUSTER and (tmp_path / "b").read_text() == "mine"
+
+
 @pytest.mark.kafka
 def test_kafkas_storage_tool_reads_the_formatted_directory(tmp_path: Path) -> None:
     config = write_config(tmp_path, 9093)

@@ -35,7 +35,7 @@ from kraftd.metadata_dir.files.quorum_state import (
     decode_quorum_state,
     encode_quorum_state,
 )
-from kraftd.metadata_dir.formatting.format import DirectoryKind, FormatPlan, format_directories
+from kraftd.metadata_dir.formatting.format import DirectoryKind, FormatPlan, Formatting, format_directories
 from kraftd.metadata_dir.formatting.scram import parse_scram
 from kraftd.metadata_dir.formatting.voters import InitialVoter, parse_voters
 from kraftd.metadata_dir.recovery import open_log
@@ -459,7 +459,24 @@ def test_formatting_twice_is_refused_unless_formatted_ones_are_ignored() -> None
     done = format_directories(
         disk, plan(directories=("/data", "/more"), ignore_formatted=True), new_uuid=lambda: OTHER, now_ms=0
     )
-    assert done == [("/more", DirectoryKind.DATA, OTHER)]
+    assert done == ([("/more", DirectoryKind.DATA, OTHER)], {})
+
+
+def test_a_directory_that_cannot_be_read_is_left_out_of_formatting(tmp_path: Path) -> None:
+    bad, good, afile = (str(tmp_path / name) for name in ("bad", "good", "file"))
+    os.mkdir(bad)
+    (tmp_path / "bad" / "meta.properties").write_text("version=7\n")
+    (tmp_path / "file").touch()
+
+    def done(*directories: str) -> Formatting:
+        one = plan(directories=directories, metadata_directory=directories[0])
+        return format_directories(RealDisk(), one, new_uuid=lambda: OTHER, now_ms=1_000_000)
+
+    done_once = done(good, bad, afile)
+    assert [one.path for one in done_once.formatted] == [good]
+    assert list(done_once.unreadable) == [bad, afile] and "version=7" in str(done_once.unreadable[bad])
+    with pytest.raises(DirectoryProblem, match="version=7"):
+        done(bad, afile)
 
 
 def test_the_kind_of_a_directory_depends_on_the_voters() -> None:

@@ -172,12 +172,14 @@ def format_node(
         initial_voters=voters,
         ignore_formatted=ignore_formatted,
     )
-    formatted = format_directories(RealDisk(), plan, new_uuid=new_uuid, now_ms=int(time() * 1000))
-    if not formatted:
+    done = format_directories(RealDisk(), plan, new_uuid=new_uuid, now_ms=int(time() * 1000))
+    for directory, problem in done.unreadable.items():
+        click.echo(f"Left out: {directory} cannot be read. {problem}", err=True)
+    if not done.formatted:
         click.echo("All of the directories are formatted already.")
-    for directory in formatted:
+    for formatted in done.formatted:
         name = version_name(levels[METADATA_VERSION])
-        click.echo(f"Formatted {directory.kind.value} {directory.path} with metadata.version {name}.")
+        click.echo(f"Formatted {formatted.kind.value} {formatted.path} with metadata.version {name}.")
 
 
 def initial_voters(

@@ -8,12 +8,12 @@ formatted.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from kraftd.log.disk import Disk
-from kraftd.log.errors import DirectoryProblem
+from kraftd.log.errors import DirectoryProblem, StorageError
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, fresh_directory_id, holds_a_log
 from kraftd.metadata_dir.files.bootstrap import write_bootstrap
 from kraftd.metadata_dir.files.checkpoint import BOOTSTRAP_ID, CheckpointWriter, checkpoint_path
@@ -78,20 +78,35 @@ class FormattedDirectory(NamedTuple):
     directory_id: Uuid
 
 
+class Formatting(NamedTuple):
+    """The directories that were formatted, none if all were already, and those that cannot be read."""
+
+    formatted: list[FormattedDirectory]
+    unreadable: Mapping[str, StorageError]
+
+
 def format_directories(
     disk: Disk, plan: FormatPlan, *, new_uuid: Callable[[], Uuid], now_ms: int
-) -> list[FormattedDirectory]:
-    """Format the unformatted directories; returns them, none if all were formatted already.
+) -> Formatting:
+    """Format the unformatted directories. Those that cannot be read are left out, unless no other is there.
 
     Raises DirectoryProblem, and changes nothing, if one is formatted and ignore_formatted is not set. The
     same holds if one belongs to another node or cluster, or has a log but no meta.properties.
     """
-    directories = sorted({*plan.directories, plan.metadata_directory})
-    formatted = {
-        directory: properties
-        for directory in directories
-        if (properties := read_meta_properties(disk, directory)) is not None
-    }
+    directories: list[str] = []
+    formatted: dict[str, MetaProperties] = {}
+    unreadable: dict[str, StorageError] = {}
+    for directory in sorted({*plan.directories, plan.metadata_directory}):
+        try:
+            properties = read_meta_properties(disk, directory)
+        except StorageError as error:
+            unreadable[directory] = error
+            continue
+        directories.append(directory)
+        if properties is not None:
+            formatted[directory] = properties
+    if not directories:
+        raise next(iter(unreadable.values()))
     check_meta_properties(formatted, cluster_id=plan.cluster_id, node_id=plan.node_id)
     if formatted and not plan.ignore_formatted:
         raise DirectoryProblem(
@@ -107,7 +122,8 @@ def format_directories(
                 f"directory "
                 "aside: formatting would put an old log under a new identity"
             )
-    return [_format_one(disk, plan, directory, new_uuid, now_ms) for directory in empty]
+    done = [_format_one(disk, plan, directory, new_uuid, now_ms) for directory in empty]
+    return Formatting(done, unreadable)
 
 
 def _format_one(

@@ -51,7 +51,7 @@ def format_disk(
         levels["kraft.version"],
         None if initial_voters is None else tuple(initial_voters),
     )
-    return format_directories(disk, plan, new_uuid=rng.uuid, now_ms=now_ms)[0].directory_id
+    return format_directories(disk, plan, new_uuid=rng.uuid, now_ms=now_ms).formatted[0].directory_id
 
 
 class Files:
