@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kraftd.controller.brokers.departures import Departure
 from kraftd.controller.brokers.heartbeats import EVERY_OFFSET, NO_OFFSET, BrokerHeartbeats
+from kraftd.controller.brokers.states import renew_session
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.metadata.state import BrokerState
 from tests.controller.cluster import Cluster
 
@@ -45,14 +47,20 @@ def test_the_broker_that_was_silent_for_longest_is_stale_first() -> None:
 
 
 def test_silence_is_the_time_since_the_last_heartbeat_up_to_a_session() -> None:
-    heartbeats, brokers = heartbeats_of(Cluster().broker(1))
-    assert heartbeats.silent_ms(brokers[1], 5_000) == SESSION_MS
-    heartbeats.renew(1, brokers[1].epoch, 5_000)
-    assert [heartbeats.silent_ms(brokers[1], now_ms) for now_ms in (5_000, 5_001, 1 << 40)] == [
-        0,
-        1,
-        SESSION_MS,
-    ]
+    heartbeats, brokers = heartbeats_of(Cluster().broker(1).broker(2, fenced=True))
+    assert heartbeats.silent_ms(1, 5_000) == SESSION_MS
+    heartbeats.heard(1, 5_000)
+    assert [heartbeats.silent_ms(1, now_ms) for now_ms in (5_000, 5_001, 1 << 40)] == [0, 1, SESSION_MS]
+    heartbeats.start(brokers.values(), 6_000)  # as with Kafka's leader, for fenced brokers too
+    assert [heartbeats.silent_ms(one, 6_002) for one in (1, 2)] == [2, 2]
+
+
+def test_silence_ends_with_a_heartbeat_of_any_epoch_and_with_the_first_registration() -> None:
+    cluster = Cluster().broker(1)
+    now_ms = cluster.ctx.now_ms
+    renew_session(cluster.ctx, BrokerHeartbeatRequest(1, 12_345, 0))
+    renew_session(cluster.ctx, BrokerHeartbeatRequest(9, 1, 0))  # not registered
+    assert [cluster.heartbeats.silent_ms(one, now_ms + 1) for one in (1, 9)] == [1, SESSION_MS]
 
 
 def test_a_new_leader_forgets_and_gives_unfenced_brokers_a_whole_session() -> None:

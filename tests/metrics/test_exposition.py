@@ -119,6 +119,7 @@ def test_broker_metrics_follow_registration_and_state(tmp_path: Path) -> None:
     assert found[state, (("broker", "1"),)] == 30
     assert found[state, (("broker", "2"),)] == 10
     assert found[silent, (("broker", "1"),)] == 1_000
+    assert found[silent, (("broker", "2"),)] == 1_000  # since it registered
     session_ms = harness.config.broker_session_timeout_ms
     harness.advance(session_ms)
     found = samples(readings(harness))

@@ -40,11 +40,14 @@ class BrokerHeartbeats:
     def __init__(self, session_timeout_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
         self._contacts: dict[tuple[int, int], int] = {}
+        self._heard_ms: dict[int, int] = {}  # for metrics: by broker id, of any registration
         self._heartbeats: dict[int, Heartbeat] = {}
         self.departures: dict[int, Departure] = {}  # of brokers that are leaving very many partitions
 
     def start(self, brokers: Iterable[BrokerState], now_ms: int) -> None:
         """Begin a leadership: forget everything, and start a session of every unfenced broker now."""
+        brokers = list(brokers)
+        self._heard_ms = {broker.id: now_ms for broker in brokers}
         self._contacts = {(broker.id, broker.epoch): now_ms for broker in brokers if not broker.fenced}
         self._heartbeats = {}
         self.departures = {}
@@ -55,16 +58,20 @@ class BrokerHeartbeats:
         self._contacts.pop(key, None)  # so that the oldest contact stays first
         self._contacts[key] = now_ms
 
+    def heard(self, broker_id: int, now_ms: int) -> None:
+        """Note that a broker was registered for the first time, or sent a heartbeat, in whatever epoch."""
+        self._heard_ms[broker_id] = now_ms
+
     def has_valid_session(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
         contact_ms = self._contacts.get((broker_id, broker_epoch))
         return contact_ms is not None and contact_ms + self.session_timeout_ms >= now_ms
 
-    def silent_ms(self, broker: BrokerState, now_ms: int) -> int:
-        """The time since a broker's last heartbeat, at most a session."""
-        contact_ms = self._contacts.get((broker.id, broker.epoch))
-        if contact_ms is None:
+    def silent_ms(self, broker_id: int, now_ms: int) -> int:
+        """The time since a broker's last heartbeat, or since this leader began, at most a session."""
+        heard_ms = self._heard_ms.get(broker_id)
+        if heard_ms is None:
             return self.session_timeout_ms
-        return min(now_ms - contact_ms, self.session_timeout_ms)
+        return min(now_ms - heard_ms, self.session_timeout_ms)
 
     def of(self, broker: BrokerState) -> Heartbeat:
         """The heartbeat of a registration; a blank one before the first."""

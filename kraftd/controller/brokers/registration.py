@@ -102,6 +102,8 @@ def register_broker(
 
     def forget_old_heartbeat(_end_offset: int) -> None:
         ctx.heartbeats.forget(request.broker_id)
+        if existing is None:
+            ctx.heartbeats.heard(request.broker_id, ctx.now_ms)
 
     answer = BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
     return Decision(answer, records, atomic=False, after=forget_old_heartbeat)

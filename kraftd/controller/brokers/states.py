@@ -61,7 +61,10 @@ class Unchanged(NamedTuple):
 def renew_session(ctx: Context, request: BrokerHeartbeatRequest) -> None:
     """Renew a broker's session (soft state), even if its request fails; an unknown broker has no session."""
     broker = ctx.image.brokers.get(request.broker_id)
-    if broker is not None and broker.epoch == request.broker_epoch:
+    if broker is None:
+        return
+    ctx.heartbeats.heard(broker.id, ctx.now_ms)
+    if broker.epoch == request.broker_epoch:
         ctx.heartbeats.renew(broker.id, broker.epoch, ctx.now_ms)
 
 

@@ -31,7 +31,7 @@ def _silent_ms(readings: Readings) -> Samples:
         return []
     heartbeats = node.context.heartbeats
     return [
-        ((str(broker.id),), heartbeats.silent_ms(broker, readings.now_ms))
+        ((str(broker.id),), heartbeats.silent_ms(broker.id, readings.now_ms))
         for broker in node.image.brokers.values()
     ]
 

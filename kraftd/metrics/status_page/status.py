@@ -183,7 +183,7 @@ def _broker(broker: BrokerState, readings: Readings, found: Survey | None) -> Br
         state=state,
         rack=broker.rack,
         listeners=[f"{one.listener}://{one.host}:{one.port}" for one in broker.listeners],
-        silent_ms=node.context.heartbeats.silent_ms(broker, readings.now_ms) if node.active else None,
+        silent_ms=node.context.heartbeats.silent_ms(broker.id, readings.now_ms) if node.active else None,
         replicas=hosted.replicas if hosted is not None else None if found is None else 0,
         lagging=hosted.lagging if hosted is not None else None if found is None else 0,
         leads=hosted.leads if hosted is not None else None if found is None else 0,
