@@ -13,6 +13,7 @@ from kraftd.answers.settings import ClientSettings
 from kraftd.broker_node.fetching.ports import inter_broker_listener
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
+from kraftd.broker_node.own_requests import HEARTBEATS
 from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.broker_node.routes import broker_registry
 from kraftd.configdef.node import NodeConfig
@@ -150,6 +151,9 @@ def serve_broker(
     roads = {"": runner.road_to_controllers}
     if among_brokers in every:
         roads[among_brokers] = every[among_brokers]
+    # As Kafka's: a session outlives a controller that does not answer, so another can get the next heartbeat.
+    timeouts_ms = {HEARTBEATS: config.broker_heartbeat_interval_ms}
+    own_id = str(view.node_id)
     runner.serve(
-        ServedNode(runner, settings.endpoints, roads, REQUEST_TIMEOUT_MS, executor, str(view.node_id))
+        ServedNode(runner, settings.endpoints, roads, REQUEST_TIMEOUT_MS, executor, own_id, timeouts_ms)
     )

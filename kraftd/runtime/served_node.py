@@ -51,6 +51,7 @@ class ServedNode(ConnectionWire):
 
     `make` makes the node's executor, whose wire this is. `roads` lead to the controllers ("") and to the
     brokers, by their listener; a listener without a road is unreachable. `client_id` is that of its requests.
+    `channel_timeouts_ms` are those of channels whose requests fail sooner or later than the others.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ServedNode(ConnectionWire):
         request_timeout_ms: int,
         make: Make,
         client_id: str,
+        channel_timeouts_ms: Mapping[str, int] = {},
     ) -> None:
         super().__init__(process.wire)
         self.listeners = frozenset(listeners)
@@ -71,6 +73,7 @@ class ServedNode(ConnectionWire):
         self._roads = roads
         self._client_id = client_id
         self._times = Times(request_timeout_ms)
+        self._times_of = {channel: Times(ms) for channel, ms in channel_timeouts_ms.items()}
         self._outbounds: dict[tuple[str, str, str], Outbound] = {}  # by listener, client id and channel
 
     @property
@@ -138,7 +141,8 @@ class ServedNode(ConnectionWire):
         key = effect.listener, effect.client_id or self._client_id, effect.channel
         outbound = self._outbounds.get(key)
         if outbound is None:
-            outbound = Outbound(key[1], SOFTWARE, self, road.wiring, self._times, road.login)
+            times = self._times_of.get(effect.channel, self._times)
+            outbound = Outbound(key[1], SOFTWARE, self, road.wiring, times, road.login)
             self._outbounds[key] = outbound
         address = Address(to.node_id, to.host, to.port)
         outbound.send(effect.request_id, address, effect.message, effect.version)

@@ -21,6 +21,7 @@ class Wiring:
 
     def __init__(self) -> None:
         self.opened: list[Link] = []
+        self.delays_ms: list[int] = []
         self.wire = None
         self.loop_hold_times: Any = None
         self.lines: list[Any] = []
@@ -31,7 +32,9 @@ class Wiring:
 
     def call_soon(self, function: Callable[..., object], *arguments: Any) -> None: ...
 
-    def call_later_ms(self, delay_ms: int, function: Callable[[], object]) -> Any: ...
+    def call_later_ms(self, delay_ms: int, function: Callable[[], object]) -> Any:
+        self.delays_ms.append(delay_ms)
+        return object()
 
     def open(self, address: Address, link: Link) -> None:
         self.opened.append(link)
@@ -45,3 +48,13 @@ def test_each_channel_to_the_controller_has_a_connection_of_its_own() -> None:
         request = AlterPartitionRequest() if number == 1 else BrokerHeartbeatRequest()
         node.send_to_node(SendToNode(number, CONTROLLER, request, channel=channel))
     assert len(wiring.opened) == 3
+
+
+def test_a_heartbeat_that_is_not_answered_fails_sooner_than_other_requests() -> None:
+    """Before the session is over, the next one has to reach another controller."""
+    wiring: Any = Wiring()
+    road, make = {"": Road(wiring)}, lambda wire: None
+    node = ServedNode(wiring, (), road, 10_000, make, "2", {"heartbeat": 2_000})  # type: ignore[arg-type,return-value]
+    for number, channel in enumerate(("alter-partition", "heartbeat")):
+        node.send_to_node(SendToNode(number, CONTROLLER, BrokerHeartbeatRequest(), channel=channel))
+    assert wiring.delays_ms == [10_000, 2_000]
