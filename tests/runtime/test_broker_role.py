@@ -63,14 +63,25 @@ def test_answers_have_as_many_partitions_as_the_file_allows__kip966(tmp_path: Pa
     wait_until(lambda: brokers(port) == [(100, port)], "the broker is in Metadata")
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
     admin.create_topics([NewTopic("t", 3, 1)])["t"].result(10)
+    assert first_page(port) == [("t", [0, 1])]
+    assert daemon.stop() == 0
+
+
+def topics(port: int) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=10).topics)
+
+
+def first_page(port: int) -> list[tuple[str, list[int]]]:
+    """The partitions of a first DescribeTopicPartitions; the next page begins behind them."""
     client = Client(port)
     try:
         answer: Any = client.call(DescribeTopicPartitionsRequest(), 0)
     finally:
         client.close()
-    assert [[one.partition_index for one in topic.partitions] for topic in answer.topics] == [[0, 1]]
-    assert (answer.next_cursor.topic_name, answer.next_cursor.partition_index) == ("t", 2)
-    assert daemon.stop() == 0
+    pages = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in answer.topics]
+    name, shown = pages[-1]
+    assert (answer.next_cursor.topic_name, answer.next_cursor.partition_index) == (name, shown[-1] + 1)
+    return pages
 
 
 def test_a_broker_alone_joins_and_leaves_a_cluster(tmp_path: Path) -> None:
@@ -84,11 +95,16 @@ def test_a_broker_alone_joins_and_leaves_a_cluster(tmp_path: Path) -> None:
         node__id=2,
         listeners=f"PLAINTEXT://127.0.0.1:{other_port}",
         controller__quorum__bootstrap__servers=f"127.0.0.1:{controller_port}",
+        max__request__partition__size__limit=2,
     )
     second.kraftd("format", "--config", str(second.properties), "--cluster-id", CLUSTER_ID)
     second.begin()
     both = [(2, other_port), (100, port)]
     wait_until(lambda: brokers(port) == brokers(other_port) == both, "both brokers know both")
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+    admin.create_topics([NewTopic("t", 3, 1)])["t"].result(10)
+    wait_until(lambda: "t" in topics(other_port), "the broker alone knows the topic")
+    assert first_page(other_port) == [("t", [0, 1])], "its own file limits it"
     assert second.stop() == 0
     assert states(second)[-1] == "SHUTTING_DOWN"
     wait_until(lambda: brokers(port) == [(100, port)], "the broker that left is fenced")
