@@ -21,11 +21,15 @@ from kraftd.types import DIRECTORY_LOST, address_text, time_text, uuid_text
 
 FULL_RATIO = 0.01  # of a disk's bytes; a broker's appends need some
 MIN_USABLE_BYTES = 64 << 20
+LATE_S = 0.2  # of an answer to ListOffsets
+LATE_TIMES = 5  # as long as the leader's
+TOO_SLOW = "look at its link to the leader, its disk and its processors: one of them is too slow"
 
 
 class Ends(Struct, frozen=True):
     """How many records a follower lacks, at two looks; `asked` is the partition of the looks, which lacked
-    most of `of` partitions at the first one.
+    most of `of` partitions at the first one. `taken`: the records that it took in between. The brokers took
+    `follower_s` and `leader_s` to answer, the shorter time of both looks.
     """
 
     asked: Example
@@ -33,6 +37,14 @@ class Ends(Struct, frozen=True):
     second: int
     pause_s: float
     of: int = 1
+    taken: int = 0
+    follower_s: float = 0.0
+    leader_s: float = 0.0
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether the follower answers so late that its link or its host is slow."""
+        return self.follower_s > max(LATE_S, LATE_TIMES * self.leader_s)
 
 
 class Seen(Struct, frozen=True):
@@ -114,7 +126,12 @@ def _by_answers(image: Image, one: Behind, seen: Seen) -> tuple[str, str]:
         return f"{what}, and catching up by {rate:,.0f} a second{held}", ""
     if limits:
         return f"{what}, and not catching up: {limits}", f"raise that, or remove it: {REMOVE}"
-    return f"{what}, and not catching up", _remedy(image, ends.asked.leader)
+    slow = f"; it took {ends.follower_s:.1f} s to answer, its leader {ends.leader_s:.1f} s" * ends.is_late
+    if ends.taken > 0:
+        rate = ends.taken / ends.pause_s
+        return f"{what}, and not catching up: it takes {rate:,.0f} a second, its leader more{slow}", TOO_SLOW
+    remedy = TOO_SLOW if ends.is_late else _remedy(image, ends.asked.leader)
+    return f"{what}, and not catching up{slow}", remedy
 
 
 def _remedy(image: Image, leader_id: int) -> str:
@@ -123,7 +140,8 @@ def _remedy(image: Image, leader_id: int) -> str:
     listeners = () if registered is None else registered.listeners
     addresses = ", ".join(address_text((each.host, each.port)) for each in listeners)
     at = f" at {addresses}" if addresses else ""
-    return f"read its log about its fetches from node {leader_id}{at}: it must reach that listener"
+    reach = "it must reach that listener, over a link that is fast enough"
+    return f"read its log about its fetches from node {leader_id}{at}: {reach}"
 
 
 def _directory(image: Image, one: Example, broker_id: int) -> bytes | None:

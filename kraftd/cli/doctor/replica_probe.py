@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraftd.cli.doctor.judge_replicas import Behind, Ends, Seen, is_full
 from kraftd.client.connection import Connection
@@ -32,6 +32,15 @@ PAUSE_S = 1.0  # between two looks at a follower
 NO_ANSWER = (-1, int(ErrorCode.UNKNOWN_SERVER_ERROR))
 
 Key = tuple[bytes, int]  # a topic id and a partition
+
+
+class Look(NamedTuple):
+    """How many records a follower lacks, the end of its log, and how long both brokers took to answer."""
+
+    lack: int
+    own_end: int
+    leader_s: float
+    follower_s: float
 
 
 async def find_behind(source: Source, image: Image, found: Survey) -> list[Behind]:
@@ -103,7 +112,7 @@ async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen
     try:
         async with await _connected(image, one.broker_id, near, timeout_s) as follower:
             full = await _full_directories(follower, examples)
-            lacks: dict[Example, int] = {}
+            lacks: dict[Example, Look] = {}
             failures: list[ClientFailure] = []
             for leader_id in dict.fromkeys(each.leader for each in examples):
                 led = [each for each in examples if each.leader == leader_id]
@@ -114,12 +123,22 @@ async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen
                     failures.append(failure)
             if not lacks:
                 raise failures[0]
-            worst = max(lacks, key=lambda each: lacks[each])
+            worst = max(lacks, key=lambda each: lacks[each].lack)
+            first = lacks[worst]
             began_s = time.monotonic()
             await asyncio.sleep(PAUSE_S)
             async with await _connected(image, worst.leader, near, timeout_s) as leader:
                 again = (await _lacks(leader, follower, [worst]))[worst]
-            ends = Ends(worst, lacks[worst], again, time.monotonic() - began_s, len(lacks))
+            ends = Ends(
+                worst,
+                first.lack,
+                again.lack,
+                time.monotonic() - began_s,
+                len(lacks),
+                again.own_end - first.own_end,
+                min(first.follower_s, again.follower_s),
+                min(first.leader_s, again.leader_s),
+            )
             return Seen(ends=ends, full_directories=full)
     except ClientFailure as failure:
         return Seen(" ".join(str(failure).split()))
@@ -163,20 +182,25 @@ async def _full_directories(follower: Connection, examples: Sequence[Example]) -
     return tuple(one.log_dir for one in holding if is_full(one.total_bytes, one.usable_bytes))
 
 
-async def _lacks(leader: Connection, follower: Connection, examples: Sequence[Example]) -> dict[Example, int]:
+async def _lacks(
+    leader: Connection, follower: Connection, examples: Sequence[Example]
+) -> dict[Example, Look]:
     """How many records the follower's logs lack, where both answer. The leader is asked first.
 
     Raises Refused if there is no such partition.
     """
+    began_s = time.monotonic()
     ends = await _log_ends(leader, examples)
+    asked_s = time.monotonic()
     own = await _log_ends(follower, examples)
-    lacks: dict[Example, int] = {}
+    leader_s, follower_s = asked_s - began_s, time.monotonic() - asked_s
+    lacks: dict[Example, Look] = {}
     for one in examples:
         (end, leader_error), (own_end, error) = (
             found.get((one.topic, one.partition), NO_ANSWER) for found in (ends, own)
         )
         if not leader_error and not error:
-            lacks[one] = end - own_end
+            lacks[one] = Look(end - own_end, own_end, leader_s, follower_s)
     if not lacks:
         broker, code = (leader, leader_error) if leader_error else (follower, error)
         raise Refused(f"{broker.address} answers {error_name(code)}", code)

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from kraftd.cli.doctor.findings import Level
-from kraftd.cli.doctor.judge_replicas import Behind, Ends, Seen, is_full, judge_replicas
+from kraftd.cli.doctor.judge_replicas import TOO_SLOW, Behind, Ends, Seen, is_full, judge_replicas
 from kraftd.cli.doctor.judge_throttles import judge_throttles
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -88,6 +88,23 @@ def test_a_reason_names_the_throttles_that_hold_a_follower_back__kip73(
     (stuck,) = judge_replicas(image, behind, {2: ends(9_000, 9_000)})
     assert stuck.text == HERE + f"{BEHIND}, and not catching up" + (f": {limits}" if limits else "")
     assert ("raise that" if limits else "must reach that listener") in stuck.remedy
+
+
+def test_a_follower_that_is_reached_but_slow_is_no_one_whose_leader_is_out_of_reach() -> None:
+    image, behind = image_of(broker(1), broker(2)), [Behind(2, Group(1, [OF_NODE_1]), None)]
+
+    def judged(**fields: float) -> tuple[str, str]:
+        seen = Seen(ends=Ends(OF_NODE_1, 8_000, 9_000, 2.0, **fields))  # type: ignore[arg-type]
+        (found,) = judge_replicas(image, behind, {2: seen})
+        return found.text.removeprefix(f"{HERE}{BEHIND}, and not catching up"), found.remedy
+
+    late = "; it took 2.0 s to answer, its leader 0.1 s"
+    assert judged(taken=500) == (": it takes 250 a second, its leader more", TOO_SLOW)
+    assert judged(follower_s=2.0, leader_s=0.1) == (late, TOO_SLOW)
+    assert judged(taken=500, follower_s=2.0, leader_s=0.1)[0].endswith(late)
+    for times in ((0.1, 0.001), (2.0, 1.0)):  # a link as fast as others
+        text, remedy = judged(follower_s=times[0], leader_s=times[1])
+        assert not text and "must reach that listener" in remedy
 
 
 def test_the_worst_of_several_partitions_is_named() -> None:
