@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kraftd.client.fetch_session import FIRST_EPOCH, LAST_EPOCH, NO_SESSION, FetchSession, Key
-from kraftd.messages.fetch_request import FetchPartition
+from kraftd.messages.fetch_request import FetchPartition, ReplicaState
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
@@ -93,6 +93,11 @@ def test_an_answer_with_a_strange_partition_or_without_a_requested_one_is_not_us
     session.request(wanted(ORDERS), 500, 1 << 20)
     assert session.answered(answer(7, (PAYMENTS, PartitionData(1)))) is None
     assert session.request(wanted(ORDERS), 500, 1 << 20).session_epoch == FIRST_EPOCH
+
+
+def test_a_consumer_names_no_replica__kip903() -> None:
+    request = FetchSession().request(wanted(ORDERS), 500, 1 << 20)
+    assert (request.replica_id, request.replica_state) == (-1, ReplicaState(-1, -1))
 
 
 def test_the_epoch_after_the_largest_one_is_1() -> None:

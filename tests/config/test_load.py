@@ -374,6 +374,11 @@ def test_an_override_without_key_and_value_is_refused(load_lines: Load, override
     assert "must be key=value" in problems(load_lines, overrides=(override,))[0]
 
 
+def test_the_log_start_waits_seven_days_by_default__kip630(load_lines: Load) -> None:
+    assert load_lines().metadata_start_offset_lag_max_ms == 7 * 24 * 3_600_000
+    assert load_lines("metadata.start.offset.lag.time.max.ms=5").metadata_start_offset_lag_max_ms == 5
+
+
 def test_the_share_of_changes_has_the_name_of_its_kip__kip630(load_lines: Load) -> None:
     assert load_lines().metadata_snapshot_min_changed_ratio == 0
     config = load_lines("metadata.snapshot.min.changed_records.ratio=0.5")

@@ -146,6 +146,19 @@ def test_an_eligible_replica_leads_when_no_replica_is_in_sync__kip966(elr: Clust
     assert (now.isr, now.elr, now.leader, now.last_known_elr) == ((1,), (0,), 1, ())
 
 
+def test_a_broker_that_shuts_down_in_order_becomes_eligible__kip966(elr: Cluster) -> None:
+    elr.topic("a", (0, 1))
+    elr.apply(transitions.handle_broker_in_controlled_shutdown(elr.ctx, 1, 101))
+    assert (only(elr).isr, only(elr).elr, only(elr).leader) == ((0,), (1,), 0)
+
+
+def test_what_is_eligible_alone_changes_no_leader_epoch__kip966(elr: Cluster) -> None:
+    elr.topic("a", partition((0, 1), isr=(0,), elr=(1,), leader_epoch=4, partition_epoch=6))
+    elr.apply(transitions.handle_broker_shutdown(elr.ctx, 1, clean=False))
+    now = only(elr)
+    assert (now.elr, now.leader, now.leader_epoch, now.partition_epoch) == ((), 0, 4, 7)
+
+
 def test_after_unclean_shutdowns_of_all_the_last_known_leader_may_lead_again__kip966(elr: Cluster) -> None:
     elr.topic("a", (0, 1, 2))
     for broker_id in (2, 1, 0):

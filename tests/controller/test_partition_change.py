@@ -442,6 +442,14 @@ def test_replicas_that_have_all_committed_records_stay_eligible__kip966(
     assert changed(state, **change) == record
 
 
+def test_a_replica_removed_by_a_reassignment_never_leads__kip966() -> None:
+    """As in Kafka 4.3.1; the KIP says that only the final replicas are eligible."""
+    moved = partition((3, 0, 1), isr=(3, 0, 1), adding_replicas=(3,), removing_replicas=(0, 1))
+    record = changed(moved, isr=(3, 0, 1), min_isr=2)
+    assert (record["replicas"], record["isr"], record["eligible_leader_replicas"]) == ((3,), (3,), (0, 1))
+    assert changed(leaderless((3,), elr=(0, 1)), min_isr=2) == NOTHING
+
+
 @pytest.mark.parametrize(("state", "change", "record"), ISRS.values(), ids=ISRS)
 def test_a_proposed_isr_or_recovery_state_is_recorded(
     state: PartitionState, change: dict[str, Any], record: dict[str, Any]

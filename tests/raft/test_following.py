@@ -33,7 +33,7 @@ from kraftd.raft.transitions import State
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.batch import build_batch
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.lone import EPOCH, LOG_END, Lone, begin, fetch, fetch_answer, partition_of
+from tests.raft.lone import EPOCH, LOG_END, Lone, begin, fetch, fetch_answer, partition_of, vote
 from tests.raft.world import directory_id
 
 
@@ -64,6 +64,7 @@ def test_fetch_has_epoch_log_end_directory_and_high_watermark__kip1166(log_end: 
     message = fetch_of(lone).message
     partition = message.topics[0].partitions[0]  # type: ignore[attr-defined]
     assert (message.max_bytes, message.replica_state.replica_id) == (12345, 1)  # type: ignore[attr-defined]
+    assert message.replica_state.replica_epoch == -1  # type: ignore[attr-defined]
     assert (partition.fetch_offset, partition.last_fetched_epoch) == log_end
     assert partition.current_leader_epoch == EPOCH
     assert (partition.replica_directory_id, partition.high_watermark) == (directory_id(1), -1)
@@ -270,6 +271,16 @@ def test_snapshot_id_is_fetched_from_the_leader_piece_by_piece__kip630(follower:
     partition = send.message.topics[0].partitions[0]  # type: ignore[attr-defined]
     assert (partition.snapshot_id.end_offset, partition.snapshot_id.epoch, partition.position) == (20, 5, 0)
     assert partition.current_leader_epoch == EPOCH
+
+
+def test_a_part_of_a_snapshot_counts_for_no_vote__kip630(follower: Lone) -> None:
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, 5)))
+    assert follower.receivers("FetchSnapshot") == [2]
+    for send in follower.become_prospective():
+        place = send.message.topics[0].partitions[0]  # type: ignore[attr-defined]
+        assert (place.last_offset, place.last_offset_epoch) == LOG_END
+    assert not partition_of(follower.ask(vote(2, EPOCH + 1, last=(LOG_END[0] - 1, LOG_END[1])))).vote_granted
+    assert partition_of(follower.ask(vote(2, EPOCH + 1, last=LOG_END))).vote_granted
 
 
 def test_log_start_may_move_as_far_as_the_leaders_and_no_further__kip630(follower: Lone) -> None:

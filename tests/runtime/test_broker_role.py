@@ -137,5 +137,5 @@ def test_the_file_limits_the_fetch_sessions__kip227(tmp_path: Path) -> None:
         answers: list[Any] = [client.call(fetch, 12) for _ in range(2)]
     finally:
         client.close()
+        assert daemon.stop() == 0
     assert [bool(one.session_id) for one in answers] == [True, False]
-    assert daemon.stop() == 0
