@@ -6,8 +6,11 @@ it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
+from kraftd.configdef.definition import Value
 from kraftd.ground.effect import Effect
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.types import Uuid
@@ -112,6 +115,12 @@ class DescribeDirectories(Effect, frozen=True):
     """Look at the log directories and their disks, from a thread: DirectoriesDescribed comes back."""
 
     request_id: int
+
+
+class SetCleaner(Effect, frozen=True):
+    """Clean logs by these values of `log.cleaner.*` from now on."""
+
+    values: Mapping[str, Value]
 
 
 class CordonDirectories(Effect, frozen=True):

@@ -39,6 +39,7 @@ from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.fetching.ports import NodePorts
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
 from kraftd.broker_node.own_requests import HEARTBEATS, OwnRequests
+from kraftd.broker_node.partitions.cleaner_configs import CleanerConfigs
 from kraftd.broker_node.partitions.isr_changes import IsrChanges
 from kraftd.broker_node.partitions.partition_source import PartitionSource
 from kraftd.broker_node.partitions.produces import Produces
@@ -108,6 +109,7 @@ class BrokerNode(AnsweringNode):
             selects_by_rack=static.value("replica.selector.class") == RACK_AWARE,
         )
         self.cordoning = Cordoning(configs, static, self.outbox)
+        self._cleaner_configs = CleanerConfigs(configs, static, self.outbox)
         self.log_questions = LogQuestions(self.outbox, self.guarded)
         self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
         self.producer_ids = ProducerIds(self.ask_controller, lambda: self.identity)
@@ -344,6 +346,7 @@ class BrokerNode(AnsweringNode):
         self.lifecycle.metadata_moved(self.view.image, self.now_ms)
         self.client_fetches.changed(METADATA_KEY)
         self._cordon()
+        self._cleaner_configs.refresh()
         self._follow_metadata()
 
     def _cordon(self) -> None:

@@ -6,9 +6,9 @@ left alone until the next start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kraftd.log.data.cleanable import Cleanable, cleanable
 from kraftd.log.data.cleaning import Cleaning, Pause
@@ -29,7 +29,8 @@ class CleanerSettings(NamedTuple):
     """Kafka's keys (`NodeConfig.settings`), with its defaults. One log is cleaned at a time: of the table of
     keys it gets one thread's share.
 
-    secret: of the hashes of keys. limit is called in the thread for bytes read or written, and may wait.
+    secret: of the hashes of keys. limit is called in the thread for bytes read or written, with the greatest
+    number a second, and may wait.
     """
 
     log_cleaner_enable: bool = True
@@ -39,7 +40,11 @@ class CleanerSettings(NamedTuple):
     log_cleaner_io_buffer_load_factor: float = 0.9
     log_cleaner_io_max_bytes_per_second: float = float("inf")
     secret: bytes = bytes(SECRET_BYTES)
-    limit: Callable[[int], None] = lambda size_bytes: None
+    limit: Callable[[int, float], None] = lambda size_bytes, bytes_per_s: None
+
+    def changed(self, values: Mapping[str, Any]) -> CleanerSettings:
+        """The settings with these values, by Kafka's keys."""
+        return self._replace(**{key.replace(".", "_"): value for key, value in values.items()})
 
     @property
     def slots(self) -> int:

@@ -48,9 +48,9 @@ def cleaner_settings(static: NodeConfig, secret: bytes) -> CleanerSettings:
     """How compacted logs are cleaned; secret is for the hashes of keys."""
     settings = static.settings(CleanerSettings)
 
-    def limit(size_bytes: int) -> None:
+    def limit(size_bytes: int, bytes_per_s: float) -> None:
         # Even a wait of no time lets the event loop's thread run.
-        time.sleep(size_bytes / settings.log_cleaner_io_max_bytes_per_second)
+        time.sleep(size_bytes / bytes_per_s)
 
     return settings._replace(secret=secret, limit=limit)
 

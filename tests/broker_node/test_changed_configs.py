@@ -169,6 +169,35 @@ def test_a_broker_answers_for_its_own_log_levels(harness: BrokerHarness) -> None
     assert found == {"100": BAD_CONFIG, "101": INVALID, "0100": 0}
 
 
+def test_the_cleaner_follows_its_configs__kip226(harness: BrokerHarness) -> None:
+    cleaner = harness.executor.cleaning.cleaner
+    before = cleaner.settings
+    looked_at_ms = cleaner.looked_at_ms
+    configs = {
+        "log.cleaner.backoff.ms": ("5000", 5_000),
+        "log.cleaner.dedupe.buffer.size": ("8388608", 8_388_608),
+        "log.cleaner.io.buffer.load.factor": ("0.5", 0.5),
+        "log.cleaner.io.max.bytes.per.second": ("1000.5", 1000.5),
+        "log.cleaner.threads": ("2", 2),
+    }
+    changes = [AlterableConfig(key, SET, text) for key, (text, _) in configs.items()]
+    assert change_one(harness, "", *changes) == 0
+    assert {key: getattr(cleaner.settings, key.replace(".", "_")) for key in configs} == {
+        key: value for key, (_, value) in configs.items()
+    }
+    assert cleaner.settings.slots < before.slots
+    harness.pass_time(5_000)  # the former backoff is three times as long
+    assert cleaner.looked_at_ms is not None and cleaner.looked_at_ms >= (looked_at_ms or 0) + 5_000
+    own = AlterableConfig("log.cleaner.backoff.ms", SET, "7000")
+    assert change_one(harness, "100", own) == 0
+    assert cleaner.settings.log_cleaner_backoff_ms == 7_000
+    assert change_one(harness, "100", AlterableConfig("log.cleaner.backoff.ms", DELETE, None)) == 0
+    gone = [AlterableConfig(key, DELETE, None) for key in configs]
+    assert change_one(harness, "", *gone) == 0
+    no_limit = cleaner.settings.log_cleaner_io_max_bytes_per_second
+    assert cleaner.settings == before._replace(log_cleaner_io_max_bytes_per_second=no_limit)
+
+
 def test_log_levels_need_the_right_to_the_clusters_configs(
     harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,12 +119,12 @@ class LogCleaning:
 
     def _begin(self, chosen: Chosen, now_ms: int) -> None:
         running = self._running = _Running(chosen, self._ports.timer.now_ms())
-        limit = self.cleaner.settings.limit
 
         def pause(size_bytes: int) -> None:
             if running.is_given_up:
                 raise GivenUp
-            limit(size_bytes)
+            settings = self.cleaner.settings  # they may change meanwhile
+            settings.limit(size_bytes, settings.log_cleaner_io_max_bytes_per_second)
 
         producers = self._snapshot_of(chosen.key, chosen.log.log_end)
         cleaning = self.cleaner.begin(chosen, producers, now_ms, pause)

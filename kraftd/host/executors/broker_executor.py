@@ -18,6 +18,7 @@ from kraftd.broker_node.effects import (
     ReadForShares,
     ReadPartition,
     ReplaceLog,
+    SetCleaner,
     SetLog,
     SetLogAside,
 )
@@ -160,6 +161,7 @@ class BrokerExecutor(AnsweringExecutor):
             FindOffsets: lookups.find,
             DescribeDirectories: self.logs.describe_directories,
             CordonDirectories: self.logs.cordon,
+            SetCleaner: self._set_cleaner,
             ReadPartition: PartitionReads(directories, self._ports, self.step).read,
             ReadForShares: ShareReads(self.logs, self._disk, self._ports, self.step).read,
             AnswerRecords: self.reads.begin,
@@ -227,6 +229,14 @@ class BrokerExecutor(AnsweringExecutor):
             end = inner.end_offset if isinstance(inner, TruncateLog) else 0
             self.cleaning.truncated((effect.topic, effect.partition), end)
         self.logs.perform(effect)
+
+    def _set_cleaner(self, effect: SetCleaner) -> None:
+        cleaner = self.cleaning.cleaner
+        cleaner.settings = cleaner.settings.changed(effect.values)
+        repeating = self._repeating.get(self.cleaning.look)
+        if repeating is not None:  # else they begin with these settings
+            repeating.every_ms = cleaner.settings.log_cleaner_backoff_ms
+            repeating.hurry()
 
     def _look_for_logs_to_clean(self) -> None:
         self._repeating[self.cleaning.look].hurry()

@@ -30,7 +30,7 @@ class Repeating:
     ) -> None:
         self._timer = timer
         self._around = around
-        self._every_ms = every_ms
+        self.every_ms = every_ms
         self._work = work
         self._rest_ms = rest_ms
         self._is_needed = is_needed
@@ -41,7 +41,7 @@ class Repeating:
     def plan(self, after_ms: int | None = None) -> None:
         """Do it after its time, or for once after another one."""
         self.rests = self._is_needed is not None and not self._is_needed()
-        wait_ms = self._rest_ms if self.rests else self._every_ms
+        wait_ms = self._rest_ms if self.rests else self.every_ms
         if after_ms is not None:
             wait_ms = after_ms
         self._handle = self._timer.call_at(self._timer.now_ms() + wait_ms, self._due)
@@ -80,4 +80,4 @@ class Repeating:
             self._timer.call_soon(self._around, self, partial(self._go_on, slices))
 
     def __repr__(self) -> str:
-        return f"<Repeating {self._work.__name__} every {self._every_ms} ms>"
+        return f"<Repeating {self._work.__name__} every {self.every_ms} ms>"
