@@ -17,7 +17,7 @@ from kraftd.metrics.families.exposition import Exposition
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.broker_node.harness import PATHS, BrokerHarness, records
+from tests.broker_node.harness import IDS, PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing
 from tests.broker_node.test_group_loading import commit
 from tests.metrics.test_exposition import samples
@@ -97,6 +97,14 @@ def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path)
     assert of("log_LogManager_OfflineLogDirectoryCount") == 1
     assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[1]) == 1
     assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[0]) == 0
+
+
+def test_directories_that_the_controller_does_not_know_yet_are_counted__kip858(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    name = "kafka_server_AssignmentsManager_QueuedReplicaToDirAssignments"
+    assert found(harness)[name, ()] == 0
+    harness.broker.directory_assignments.note(b"\x07" * 16, 0, IDS[0])
+    assert found(harness)[name, ()] == found(harness)[name.replace("kafka", "org_apache_kafka", 1), ()] == 1
 
 
 def test_fetch_sessions_are_counted_under_the_names_of_the_kip__kip227(tmp_path: Path) -> None:

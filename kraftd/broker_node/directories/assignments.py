@@ -66,6 +66,11 @@ class DirectoryAssignments:
         self.note(topic_id, index, directory_id)
 
     @property
+    def queued_count(self) -> int:
+        """How many partitions' directories the controller has not accepted yet."""
+        return len(self._wanted)
+
+    @property
     def has_found_again(self) -> bool:
         """Return whether the metadata calls logs lost that are there: this broker cannot lead them yet. An
         unfencing elects it, a later assignment does not.

@@ -36,6 +36,8 @@ _COORDINATOR = Bean("kafka.server", "group-coordinator-metrics", named=False)
 _PURGATORY = Bean("kafka.server", "DelayedOperationPurgatory")
 _SESSIONS = Bean("kafka.server", "FetchSessionCache")
 _BROKER = Bean("kafka.server", "KafkaServer")
+_ASSIGNMENTS = Bean("kafka.server", "AssignmentsManager")
+_OLD_ASSIGNMENTS = Bean("org.apache.kafka.server", "AssignmentsManager")
 _OPERATION: Labels = ("delayedOperation",)
 
 
@@ -190,6 +192,16 @@ FAMILIES: tuple[Family, ...] = (
         "BrokerState",
         "the state of the broker: 1 starting, 2 recovery, 3 running, 6 leaving, 7 shutting down",
         of_broker(lambda b: b.lifecycle.state.value),
+    ),
+    _ASSIGNMENTS.gauge(
+        "QueuedReplicaToDirAssignments",
+        "partitions whose log directory the controller has not accepted yet",
+        of_broker(lambda b: b.directory_assignments.queued_count),
+    ),
+    _OLD_ASSIGNMENTS.gauge(
+        "QueuedReplicaToDirAssignments",
+        "partitions whose log directory the controller has not accepted yet, by the name before Kafka 4.2",
+        of_broker(lambda b: b.directory_assignments.queued_count),
     ),
     _traffic("BytesInPerSec", "bytes of records that were appended for producers", "bytes_in"),
     _traffic("BytesOutPerSec", "bytes of records that were sent to consumers", "bytes_out"),
