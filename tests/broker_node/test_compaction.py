@@ -13,7 +13,7 @@ from kraftd.partition.effects import TruncateLog
 from kraftd.wire import batch as batches
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.records import build_records_batch
-from tests.broker_node.harness import BrokerHarness
+from tests.broker_node.harness import SCHEDULES, BrokerHarness
 from tests.controller_node.harness import START_MS
 
 BACKOFF_MS = CleanerSettings().log_cleaner_backoff_ms
@@ -135,3 +135,22 @@ def test_a_log_that_cannot_be_judged_keeps_no_other_from_being_cleaned(harness: 
     assert len(sound.segments) < 4 == len(damaged.segments)
     harness.delete_topic("table")
     assert cleaner.uncleanable == {}
+
+
+def test_compacted_logs_are_shortened_by_the_cleaner_and_not_once_set_aside(tmp_path: Path) -> None:
+    """Neither waits for log.retention.check.interval.ms."""
+    harness = BrokerHarness(tmp_path).run()
+    changes = {"cleanup_policy": "compact,delete", "segment_ms": "1000", "retention_ms": "1000"}
+    for topic in ("table", "damaged"):
+        harness.create_topic(topic, **changes)
+    logs = harness.directories.logs
+    for number in range(3):
+        harness.produce("damaged", build_records_batch([(harness.clock.ms, b"k", b"%d" % number, ())]))
+        put(harness, b"k", b"%d" % number)
+    harness.executor.cleaning.cleaner.set_aside(("damaged", 0), "for this test", 0)
+    assert logs[KEY].log_start == logs["damaged", 0].log_start == 0
+    harness.pass_time(BACKOFF_MS)
+    assert harness.clock.ms - START_MS < SCHEDULES.log_initial_task_delay_ms
+    assert logs[KEY].log_start == 3
+    harness.pass_time(SCHEDULES.log_initial_task_delay_ms + SCHEDULES.log_retention_check_interval_ms)
+    assert logs["damaged", 0].log_start == 0

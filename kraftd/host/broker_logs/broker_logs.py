@@ -322,19 +322,26 @@ class BrokerLogs:
             )
 
     def remove_expired(self) -> Iterator[None]:
-        """Remove segments that retention no longer keeps, of some logs in each slice."""
+        """Remove segments that retention no longer keeps, of some logs in each slice. Compacted ones are left
+        to the cleaner, as in Kafka.
+        """
         pace = Pace()
         for key, high_watermark in self._high_watermarks():
-            log = self.directories.logs.get(key)
-            work_us = ROW_US
-            if log is not None and not log.is_empty:
-                work_us = EXPIRY_LOOK_US + EXPIRY_US * self._remove_expired(key, log, high_watermark)
-            if pace.spent(work_us):
+            if pace.spent(self.remove_expired_of(key, high_watermark, is_compacted=False)):
                 yield
+
+    def remove_expired_of(self, key: TopicPartition, high_watermark: int, *, is_compacted: bool) -> int:
+        """Remove those of one log, unless its policy is another one; returns the work in microseconds."""
+        log = self.directories.logs.get(key)
+        if log is None or log.is_empty:
+            return ROW_US
+        log.settings = self.directories.settings_of(key[0])  # nothing may have been appended since a change
+        if log.settings.compacts != is_compacted:
+            return ROW_US
+        return EXPIRY_LOOK_US + EXPIRY_US * self._remove_expired(key, log, high_watermark)
 
     def _remove_expired(self, key: TopicPartition, log: DataLog, high_watermark: int) -> int:
         """Returns the number of removed segments."""
-        log.settings = self.directories.settings_of(key[0])  # nothing may have been appended since a change
         before, producers = log.log_start, partial(self._snapshot_of, key, log.log_end)
         try:
             removed = remove_expired(log, self._ports.wall_ms(), high_watermark, producers)

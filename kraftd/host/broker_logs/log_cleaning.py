@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from kraftd.ground.pace import ROW_US, Pace
 from kraftd.host.ports import Log, Ports
 from kraftd.log.data.cleaning import Cleaning
 from kraftd.log.data.data_log import DataLog
@@ -17,6 +18,8 @@ from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 Failed = Callable[[TopicPartition, DataLog, StorageError], None]
+Expire = Callable[[TopicPartition], int]
+"""Remove what retention no longer keeps of a log; returns the work in microseconds."""
 
 
 class GivenUp(Exception):
@@ -34,7 +37,8 @@ class _Running:
 
 class LogCleaning:
     """`last_stable_of` gives a partition's last stable offset if it is hosted, `snapshot_of` its producers;
-    `failed` is called for a log whose disk fails. `look` is done again and again, and after `look_soon`.
+    `failed` is called for a log whose disk fails. `look` is done again and again, and after `look_soon`. It
+    has `expire` done for the compacted logs besides.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class LogCleaning:
         snapshot_of: Callable[[TopicPartition, int], Iterable[SnapshotEntry]],
         failed: Failed,
         look_soon: Callable[[], None],
+        expire: Expire,
     ) -> None:
         self.cleaner = LogCleaner(directories, settings)
         self._directories = directories
@@ -55,6 +60,7 @@ class LogCleaning:
         self._snapshot_of = snapshot_of
         self._failed_log = failed
         self._look_soon = look_soon
+        self._expire = expire
         self._running: _Running | None = None
         self._is_loaded = False
         self._is_closed = False
@@ -74,13 +80,31 @@ class LogCleaning:
         self._ports.work_threads.run(self.cleaner.load, loaded, self._ports.failed)
 
     def look(self) -> Iterator[None]:
-        """Begin to clean the dirtiest log that is to be cleaned, unless one is being cleaned."""
-        if self._running is not None or not self._is_loaded or self._is_closed:
+        """Begin to clean the dirtiest log that is to be cleaned, unless one is being cleaned. Then remove
+        what is expired of the others.
+        """
+        if not self._is_loaded or self._is_closed:
             return
+        if self._running is None:
+            yield from self._choose()
+        pace = Pace()
+        for key in list(self._directories.logs):
+            if pace.spent(self._expire(key) if self._may_expire(key) else ROW_US):
+                yield
+
+    def _choose(self) -> Iterator[None]:
         now_ms = self._ports.wall_ms()
         chosen = yield from self.cleaner.choose(self._last_stable_of, self._not_judged, now_ms)
         if chosen is not None and self._is_current(chosen):
             self._begin(chosen, now_ms)
+
+    def _may_expire(self, key: TopicPartition) -> bool:
+        """Return whether a log is compacted, as far as known, and neither cleaned, copied nor set aside."""
+        log = self._directories.logs.get(key)
+        if log is None or not log.settings.compacts or log.failure is not None or self._is_closed:
+            return False
+        is_cleaned = self._running is not None and self._running.chosen.key == key
+        return not is_cleaned and key not in self._directories.futures and key not in self.cleaner.uncleanable
 
     def truncated(self, key: TopicPartition, offset: int) -> None:
         """Give up the cleaning of a log that is truncated: newer records of its keys may be gone."""

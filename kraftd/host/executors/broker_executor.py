@@ -24,7 +24,7 @@ from kraftd.broker_node.effects import (
 )
 from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.host.broker_logs.broker_logs import BrokerLogs, Schedules
 from kraftd.host.broker_logs.future_logs import FutureLogs
 from kraftd.host.broker_logs.log_cleaning import LogCleaning
@@ -110,6 +110,7 @@ class BrokerExecutor(AnsweringExecutor):
             self._snapshot_of,
             self.logs.failed,
             self._look_for_logs_to_clean,
+            self._expire_compacted,
         )
         self.futures = FutureLogs(
             directories,
@@ -240,6 +241,12 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _look_for_logs_to_clean(self) -> None:
         self._repeating[self.cleaning.look].hurry()
+
+    def _expire_compacted(self, key: TopicPartition) -> int:
+        one = self.node.replicas.get(*key)
+        if one is None or one.partition is None or one.log is None:
+            return ROW_US
+        return self.logs.remove_expired_of(key, one.partition.high_watermark, is_compacted=True)
 
     def _open_log(self, effect: OpenLog) -> None:
         self.futures.recover(effect)
