@@ -88,7 +88,7 @@ def shared_routes(node: AnsweringNode, own: Iterable[ApiKey]) -> list[Route]:
     passed_on = FORWARDABLE - NOT_OF_CLIENTS - taken
     routes += unchecked(passed_on, partial(handler_of, node, "answers.to_controller"))
     routes += unchecked(OF_OWN_CONTROLLER, partial(handler_of, node, "answers.own_controller"))
-    return routes + refused(OF_LOGINS, ErrorCode.ILLEGAL_SASL_STATE)
+    return routes + refused(OF_LOGINS, ErrorCode.ILLEGAL_SASL_STATE, "SaslAuthenticate came after a login.")
 
 
 def routes_of(node: AnsweringNode, rows: Iterable[Row]) -> list[Route]:
@@ -112,10 +112,12 @@ def unchecked(keys: Iterable[ApiKey], load: Callable[[], Handle]) -> list[Route]
     return [Route(key, None, None, load) for key in keys]
 
 
-def refused(keys: Iterable[ApiKey], error: ErrorCode) -> list[Route]:
-    """Routes of APIs whose every request is refused whole, with that error."""
+def refused(keys: Iterable[ApiKey], error: ErrorCode, text: str | None = None) -> list[Route]:
+    """Routes of APIs whose every request is refused whole, with that error, and its text if there is a
+    place for it.
+    """
 
     def refuse(_call: Call) -> None:
-        raise Refusal(error)
+        raise Refusal(error, text)
 
     return unchecked(keys, lambda: refuse)
