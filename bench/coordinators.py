@@ -21,7 +21,7 @@ from bench.coordinator_client import (
     until_served,
 )
 from bench.figures import Figures
-from bench.large_groups import classic_group_s, consumer_group_s
+from bench.large_groups import classic_group, consumer_group
 from bench.load import drive
 from bench.measure import Plan, percentile
 from bench.whole import client_of, make_topic, whole_kafka
@@ -59,12 +59,14 @@ def coordinators(kind: Kind, plan: Plan) -> Figures:
         make_topic(node, TOPIC, PARTITIONS)
         figures |= loading(node, QUICK_OFFSETS if is_quick else OFFSETS, QUICK_LOADS if is_quick else LOADS)
     members = QUICK_MEMBERS if is_quick else MEMBERS
-    for name, settle_s in (("classic", classic_group_s), ("consumer", consumer_group_s)):
+    for name, settle in (("classic", classic_group), ("consumer", consumer_group)):
         with whole_kafka(kind) as node:
             topic_id = make_topic(node, TOPIC, members)
             with client_of(node) as client:
                 joined(client, "before")  # the coordinator has loaded its partitions
-            figures[f"coordinators_{name}_settles_s"] = settle_s(node, TOPIC, topic_id, members)
+            settled = settle(node, TOPIC, topic_id, members)
+            figures[f"coordinators_{name}_settles_s"] = settled.wall_s
+            figures[f"coordinators_{name}_settles_cpu_s"] = settled.cpu_s
     return figures
 
 

@@ -179,9 +179,11 @@ FIGURES = {
     "coordinators_transaction_p99_ms": Figure("coordinators: the same, p99", "ms", 2, ""),
     "coordinators_load_cpu_s": Figure("coordinators: 100,000 commits loaded, CPU", "s", 2, "5x"),
     "coordinators_classic_settles_s": Figure("coordinators: a classic group of 1,000 settles", "s", 2, "2x"),
+    "coordinators_classic_settles_cpu_s": Figure("coordinators: the same, CPU", "s", 2, ""),
     "coordinators_consumer_settles_s": Figure(
         "coordinators: a consumer group of 1,000 settles", "s", 2, "2x"
     ),
+    "coordinators_consumer_settles_cpu_s": Figure("coordinators: the same, CPU", "s", 2, ""),
     "compaction_cpu_s": Figure("compaction of 1 GiB, a tenth of the keys live: CPU", "s", 1, "1x"),
     "compaction_wall_s": Figure("compaction: the same, wall", "s", 1, ""),
     "compaction_left_percent": Figure("compaction: what is left", "%", 1, "", compared=False),

@@ -11,6 +11,7 @@ import selectors
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from bench.coordinator_client import (
     CONSUMER_HEARTBEAT_VERSION,
@@ -115,19 +116,26 @@ class ConsumerMember:
 Members = list[ClassicMember] | list[ConsumerMember]
 
 
-def classic_group_s(node: CombinedNode, _topic: str, _topic_id: bytes, count: int) -> float:
-    """Seconds from the first join until all members have an assignment of the same generation."""
+class Settled(NamedTuple):
+    """How long a group took to settle, and the server's CPU seconds meanwhile."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def classic_group(node: CombinedNode, _topic: str, _topic_id: bytes, count: int) -> Settled:
+    """From the first join until all members have an assignment of the same generation."""
     members = [ClassicMember() for _ in range(count)]
 
     def is_settled() -> bool:
         generation = members[0].settled
         return generation > 0 and all(one.settled == generation for one in members)
 
-    return _settle_s(node, members, is_settled)
+    return _settle(node, members, is_settled)
 
 
-def consumer_group_s(node: CombinedNode, topic: str, topic_id: bytes, count: int) -> float:
-    """Seconds from the first heartbeat until each of as many partitions has one member."""
+def consumer_group(node: CombinedNode, topic: str, topic_id: bytes, count: int) -> Settled:
+    """From the first heartbeat until each of as many partitions has one member."""
     members = [ConsumerMember(topic, topic_id) for _ in range(count)]
 
     def is_settled() -> bool:
@@ -135,7 +143,7 @@ def consumer_group_s(node: CombinedNode, topic: str, topic_id: bytes, count: int
             return False
         return len({index for one in members for index in one.partitions}) == count
 
-    return _settle_s(node, members, is_settled)
+    return _settle(node, members, is_settled)
 
 
 @contextmanager
@@ -148,12 +156,12 @@ def _connected(node: CombinedNode, count: int) -> Iterator[list[Client]]:
             client.close()
 
 
-def _settle_s(node: CombinedNode, members: Members, is_settled: Callable[[], bool]) -> float:
+def _settle(node: CombinedNode, members: Members, is_settled: Callable[[], bool]) -> Settled:
     with _connected(node, len(members)) as clients, selectors.DefaultSelector() as selector:
         sent: list[Message] = [member.first() for member in members]
         for at, client in enumerate(clients):
             selector.register(client.socket, selectors.EVENT_READ, at)
-        began = time.perf_counter()
+        began, before_s = time.perf_counter(), node.cpu_s()
         due: list[tuple[float, int, Message]] = []
         for at, client in enumerate(clients):
             client.socket.sendall(client.frame(sent[at], VERSIONS[type(sent[at])]))
@@ -177,4 +185,4 @@ def _settle_s(node: CombinedNode, members: Members, is_settled: Callable[[], boo
                 else:
                     sent[at] = request
                     clients[at].socket.sendall(clients[at].frame(request, VERSIONS[type(request)]))
-        return time.perf_counter() - began
+        return Settled(time.perf_counter() - began, node.cpu_s() - before_s)
