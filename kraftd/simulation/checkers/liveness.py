@@ -92,8 +92,9 @@ class Liveness:
         self._one_link_broken()
 
     def _needs_new_voter(self) -> bool:
-        """Return whether a majority of some voters must have one that has caught up with no leader yet, while
-        others have a log. It grants no vote: its volume may have been lost (docs/adr/first-election.md).
+        """Return whether a majority of some voters must have one that has caught up with no leader yet. It
+        grants no vote while others have a log: its volume may have been lost (docs/adr/first-election.md).
+        Nor does it once another one's directory was lost before the first election.
         """
         for voters in self.cluster.voter_sets():
             cores = [(voter, self.cluster.hosts[voter.key.id].process) for voter in voters]
@@ -105,7 +106,8 @@ class Liveness:
                 and process.core._replica.new_voter is None
             ]
             has_log = any(core._replica.log.end_offset > 0 for core in ordinary)
-            if has_log and len(ordinary) * 2 <= len(voters):
+            is_lost = any(not matches(voter.key, self.cluster.hosts[voter.key.id].key) for voter in voters)
+            if (has_log or is_lost) and len(ordinary) * 2 <= len(voters):
                 return True
         return False
 
