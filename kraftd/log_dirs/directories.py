@@ -31,10 +31,11 @@ from kraftd.log_dirs.offset_checkpoint import (
     RECOVERY_POINTS,
     TopicPartition,
 )
-from kraftd.types import Uuid
+from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
 
 Mark = tuple[TopicPartition, int]  # the high watermark of a partition
 
+UNKNOWN_DIRECTORIES = (None, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST)
 CLOSED_TOGETHER = 256  # logs, at a clean stop
 
 
@@ -51,7 +52,7 @@ class LogDirectories:
     rivals: the logs of a partition that has some in several directories, of different topic ids; one of them
     is in logs. offline has the paths that failed, and why: the `unreadable` ones from the beginning. damaged:
     logs whose files are damaged, in directories that work. all_loaded: the directories whose logs are open,
-    or known as damaged. `loading` fills all of it.
+    or known as damaged. lost: the topic ids of logs whose directory failed. `loading` fills the rest of it.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class LogDirectories:
         self.futures = LogTable(self._counts, resources.uncheckpointed)
         self.rivals: dict[TopicPartition, list[FoundLog]] = {}
         self.damaged: dict[TopicPartition, Damaged] = {}
+        self.lost: dict[TopicPartition, Uuid | None] = {}
         self.strays: list[str] = []
         self.offline: dict[str, StorageError] = dict(unreadable or {})
         self.cordoned: frozenset[str] = frozenset()
@@ -114,6 +116,7 @@ class LogDirectories:
                 log.fail(error)
                 if logs is self.logs:  # else the partition goes on in its present directory
                     lost.append(key)
+                    self.lost[key] = log.topic_id
         self.damaged = {key: each for key, each in self.damaged.items() if each.parent != path}
         for key, found in self.rivals.items():
             self.rivals[key] = [each for each in found if each.log.parent != path]
@@ -170,8 +173,8 @@ class LogDirectories:
         the log if it exists. With `unique` it is a future log, named so. `end_create` must follow.
 
         Raises StorageFailure if no directory takes it. Raises it also while one is offline, which may have
-        it, but not if it is new or of a directory that works. Raises ValueError for a topic id that is not
-        the log's.
+        it, but not if it is new or of a directory that works. What metadata takes for new may be old.
+        Raises ValueError for a topic id that is not the log's.
         """
         key = (topic, partition)
         logs = self.logs if unique is None else self.futures
@@ -182,6 +185,7 @@ class LogDirectories:
         if key in self.damaged:
             raise self.damaged[key].error
         is_elsewhere = directory_id is not None and self.path_of(directory_id) is not None
+        is_new = is_new and not self._was_there(key, topic_id, directory_id)
         if self.offline and not is_new and not is_elsewhere:
             at = ", ".join(self.offline)
             raise StorageFailure(f"the log of {topic}-{partition} may be in {at}, offline. Repair the disk")
@@ -430,6 +434,13 @@ class LogDirectories:
         self.resources.files.close()
 
     # --- inside ---
+
+    def _was_there(self, key: TopicPartition, topic_id: Uuid | None, directory_id: Uuid | None) -> bool:
+        """Return whether a log was in a directory that failed, or is assigned to one of an unknown id."""
+        if key in self.lost and self.lost[key] in (None, topic_id):
+            return True
+        known = {each.directory_id for each in self.directories.values()}
+        return directory_id not in known and directory_id not in UNKNOWN_DIRECTORIES
 
     def _paths_for(self, directory_id: Uuid | None) -> list[str]:
         """Where a log may be made. As in Kafka, an id that is no directory's here, for a disk was replaced,

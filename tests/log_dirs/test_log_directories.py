@@ -298,6 +298,9 @@ def test_a_directory_that_fails_goes_offline_with_its_partitions() -> None:
     assert directories.create("u", 0, TOPIC_ID, NOW_MS).parent == B
     with pytest.raises(StorageFailure, match="may be in /a, offline"):
         directories.create("t", 0, TOPIC_ID, NOW_MS, is_new=False)
+    with pytest.raises(StorageFailure, match="may be in /a, offline"):  # though metadata takes it for new
+        directories.create("t", 2, TOPIC_ID, NOW_MS)
+    assert directories.create("t", 2, TOPIC_ID[::-1], NOW_MS).parent == B
     disk = stopped(disk, directories)
     assert disk.exists(f"{B}/.kafka_cleanshutdown") and not disk.exists(f"{A}/.kafka_cleanshutdown")
 
@@ -313,6 +316,8 @@ def test_an_unreadable_directory_is_offline_from_the_start() -> None:
     assert (directories.online, directories.offline, loader.broker_epoch) == ([A], {B: problem}, None)
     with pytest.raises(StorageFailure, match="may be in /b, offline"):
         directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_B, is_new=False)
+    with pytest.raises(StorageFailure, match="may be in /b, offline"):
+        directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_B)
     # The metadata says that it is in a directory that works, so it is not in the other.
     assert directories.create("t", 1, TOPIC_ID, NOW_MS, directory_id=ID_A, is_new=False).parent == A
 
