@@ -99,6 +99,20 @@ def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path)
     assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[0]) == 0
 
 
+def test_a_broker_shows_how_far_it_has_applied_the_metadata(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    every = found(harness)
+    name = "kafka_server_broker_metadata_metrics_{}"
+    offset = every[name.format("last_applied_record_offset"), ()]
+    assert offset == harness.node.core.high_watermark - 1 > 0
+    assert every[name.format("last_applied_record_timestamp"), ()] > 0
+    assert every[name.format("last_applied_record_lag_ms"), ()] >= 0
+    for count in ("metadata_load_error_count", "metadata_apply_error_count", "ignored_static_voters"):
+        assert every[name.format(count), ()] == 0
+    alone = samples(readings(harness))  # without the broker role
+    assert not [one for one, _ in alone if "broker_metadata_metrics" in one]
+
+
 def test_directories_that_the_controller_does_not_know_yet_are_counted__kip858(tmp_path: Path) -> None:
     harness = BrokerHarness(tmp_path).run()
     name = "kafka_server_AssignmentsManager_QueuedReplicaToDirAssignments"

@@ -49,6 +49,11 @@ def last_committed_offset(readings: Readings) -> int:
     return min(node.image.offset, node.core.high_watermark - 1)
 
 
+def ignored_static_voters(readings: Readings) -> int:
+    node = readings.node
+    return int(bool(node.context.settings.static_voter_ids) and node.core.kraft_version > 0)
+
+
 FAMILIES: tuple[Family, ...] = (
     _CONTROLLER.gauge("ActiveControllerCount", "1 on the active controller, else 0", lambda r: r.node.active),
     _CONTROLLER.gauge("FencedBrokerCount", "registered brokers that are fenced", _fenced),
@@ -128,7 +133,7 @@ FAMILIES: tuple[Family, ...] = (
     _CONTROLLER.gauge(
         "IgnoredStaticVoters",
         "1 if controller.quorum.voters is set, but the log overrides it; else 0",
-        lambda r: bool(r.node.context.settings.static_voter_ids) and r.node.core.kraft_version > 0,
+        ignored_static_voters,
     ),
     _CONTROLLER.histogram(
         "GenSnapshotLatencyMs",

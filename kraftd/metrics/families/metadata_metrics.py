@@ -9,13 +9,15 @@ from typing import Protocol
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import KRAFT_VERSION
 from kraftd.metrics.families.broker_metrics import hosted_of
-from kraftd.metrics.families.family import Bean, Family, Read, Samples
-from kraftd.metrics.state.readings import Readings
+from kraftd.metrics.families.controller_metrics import ignored_static_voters, last_committed_offset
+from kraftd.metrics.families.family import Bean, Family, Read, ReadOne, Samples
+from kraftd.metrics.state.readings import Readings, broker_of
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
 
 _LOADER = Bean("kafka.server", "MetadataLoader")
 _EMITTER = Bean("kafka.server", "SnapshotEmitter")
 _NODE = Bean("kafka.server", "node-metrics", named=False)
+_BROKER = Bean("kafka.server", "broker-metadata-metrics", named=False)
 _SERVER = Bean("kafka.server", "ControllerServer")
 _LOG = Bean("kafka.log", "Log")
 _FLUSH = Bean("kafka.log", "LogFlushStats")
@@ -52,6 +54,11 @@ def _of_logs(value: Callable[[SizedLog], int]) -> Read:
                 yield (hosted.topic, str(hosted.index)), value(hosted.log)
 
     return samples
+
+
+def _of_broker(value: Callable[[Readings], int]) -> ReadOne:
+    """A number of the metadata in a process with the broker role."""
+    return lambda readings: None if broker_of(readings) is None else value(readings)
 
 
 def _finalized(readings: Readings) -> Samples:
@@ -99,6 +106,36 @@ FAMILIES: tuple[Family, ...] = (
         "AvgIdleRatio",
         "share of the last minute in which the event loop was idle, 0 to 1",
         lambda r: r.idle_ratio,
+    ),
+    _BROKER.gauge(
+        "last-applied-record-offset",
+        "offset of the last committed record of the metadata in the broker's image",
+        _of_broker(last_committed_offset),
+    ),
+    _BROKER.gauge(
+        "last-applied-record-timestamp",
+        "when the last record that the broker has applied was appended, milliseconds since 1970",
+        _of_broker(lambda r: r.node.following.load_progress.timestamp_ms),
+    ),
+    _BROKER.gauge(
+        "last-applied-record-lag-ms",
+        "milliseconds since the last record of the metadata that the broker has applied was appended",
+        _of_broker(lambda r: r.wall_ms - r.node.following.load_progress.timestamp_ms),
+    ),
+    _BROKER.gauge(
+        "metadata-load-error-count",
+        "always 0, because a broker that cannot read a record of the metadata ends",
+        _of_broker(lambda r: 0),
+    ),
+    _BROKER.gauge(
+        "metadata-apply-error-count",
+        "always 0, because a broker that cannot follow a change of the metadata ends",
+        _of_broker(lambda r: 0),
+    ),
+    _BROKER.gauge(
+        "ignored-static-voters",
+        "1 if controller.quorum.voters is set in the broker's file, but the log overrides it; else 0",
+        _of_broker(ignored_static_voters),
     ),
     _EMITTER.gauge(
         "LatestSnapshotGeneratedBytes",
