@@ -118,6 +118,7 @@ TIERED = "its class for tiered storage is in no published jar"
 NO_STREAMS = "kraftd has no streams groups"
 UNRELEASED = "it expects Kafka's next metadata.version, which kraftd has not"
 JAVA_CLASS = "its brokers are to run a Java class"
+CLOSES_SOONER = "kraftd answers a waiting fetch when its consumer closes the fetch session"
 LOGGERS = "kraftd has no loggers to set the level of"
 OTHER_TEXT = "it compares the text of an error"
 SETTINGS = "it reads a broker's settings in its own process"
@@ -132,15 +133,23 @@ EXCUSED = {
     "testApiVersionsRequestThroughControllerListener": UNRELEASED,
     "testApiVersionsRequestValidationV0": NO_STREAMS,
     "testApiVersionsRequestWithUnsupportedVersion": NO_STREAMS,
+    "testAsyncConsumerCloseWithDefaultTakesAtLeastFetchMaxWaitMs": CLOSES_SOONER,
+    "testAsyncConsumerListTopics": METADATA_TOPIC,
     "testBrokerApiVersionsCommandOutput": NO_STREAMS,
     "testBrokerLoggerConfigUpdate": LOGGERS,
+    "testClassicConsumerCloseWithDefaultTakesAtLeastFetchMaxWaitMs": CLOSES_SOONER,
+    "testClassicConsumerListTopics": METADATA_TOPIC,
     "testConsumerGroupDescribeWithNewGroupCoordinator": HASHED,
+    "testCoordinatorFailoverAfterCompactingPartitionWithUpgradedSimpleStreamsGroup": NO_STREAMS,
+    "testCoordinatorFailoverAfterCompactingPartitionWithUpgradedStreamsGroup": NO_STREAMS,
+    "testCoordinatorFailoverAfterCompactingPartitionWithUpgradedStreamsGroupAndTombstoneRemoved": NO_STREAMS,
     "testDefaultIsLatestVersion": UNRELEASED,
     "testDescribeFeatures": UNRELEASED,
     "testDescribeFeaturesByControllers": UNRELEASED,
     "testDescribeWithKRaft": UNRELEASED,
     "testDescribeWithKRaftAndBootstrapControllers": UNRELEASED,
     "testDescribeWithUnstableApiVersions": UNRELEASED,
+    "testDisallowReplicationFactorChange": OTHER_TEXT,
     "testDowngradeMetadataVersionWithKRaft": OTHER_TEXT,
     "testDowngradeWithReleaseVersion": OTHER_TEXT,
     "testEndToEndWithClassicProtocol": IN_PROCESS,
@@ -149,6 +158,7 @@ EXCUSED = {
     "testGetOffsetsByEarliestLocalSpec": TIERED,
     "testGetOffsetsByEarliestTieredSpec": TIERED,
     "testGetOffsetsByLatestTieredSpec": TIERED,
+    "testGroupCommand": NO_STREAMS,
     "testIsInternal": METADATA_TOPIC,
     "testListGroupsWithNewConsumerGroupProtocol": HASHED,
     "testNoFilterOptions": METADATA_TOPIC,
