@@ -92,8 +92,12 @@ kraftd.log.level=debug
         form.start()
         wait_until(lambda: not form.alive, "the directory is formatted", GIVE_UP_S)
         self.process = Process("kraftd", home, lambda: [*limited, "start", str(config)])
+        self.start(GIVE_UP_S)
+
+    def start(self, most_s: float) -> None:
+        """Start the process, and wait until it serves."""
         self.process.start()
-        wait_until(self._serves, "it serves", GIVE_UP_S)
+        wait_until(self._serves, "it serves", most_s)
         self.client = Client(HOST, self.port, client_id="bench", timeout_s=GIVE_UP_S)
 
     def _serves(self) -> bool:
@@ -149,15 +153,39 @@ def fill(node: Node, count: int) -> Parts:
         topics = [CreatableTopic(name, len(indexes), 1) for name, indexes in parts[at : at + 9]]
         answer = node.client.call(CreateTopicsRequest(topics, 60_000), 7)
         assert not any(one.error_code for one in answer.topics), answer
-    name, indexes = parts[-1]
-    last = name, indexes[-1:]  # logs are made in the order of their creation
-
-    def is_open() -> bool:
-        answer = node.client.call(ListOffsetsRequest(-1, 0, [_listing(last, -1)]), 6)
-        return not answer.topics[0].partitions[0].error_code
-
-    wait_until(is_open, "all logs are open", GIVE_UP_S + count / MADE_A_SECOND, poll_s=0.1)
+    wait_until(lambda: is_open(node, parts), "all logs are open", most_s(count), poll_s=0.1)
     return parts
+
+
+def most_s(count: int) -> float:
+    """How long the work on so many logs may take."""
+    return GIVE_UP_S + count / MADE_A_SECOND
+
+
+def is_open(node: Node, parts: Parts) -> bool:
+    """Return whether the last log serves; logs are made in the order of their creation."""
+    name, indexes = parts[-1]
+    answer = node.client.call(ListOffsetsRequest(-1, 0, [_listing((name, indexes[-1:]), -1)]), 6)
+    return not answer.topics[0].partitions[0].error_code
+
+
+def restarts(node: Node, parts: Parts, count: int, idle_s: int) -> None:
+    """Measure a start after a clean stop, and one after a kill."""
+    for name, end in (("a clean stop", node.process.stop), ("a kill", node.process.kill)):
+        node.client.close()
+        began_s = time.perf_counter()
+        end()
+        stopped_s = time.perf_counter() - began_s
+        began_s = time.perf_counter()
+        node.start(most_s(count))
+        wait_until(lambda: is_open(node, parts), "all logs are open", most_s(count), poll_s=0.1)
+        took_s, cpu_s = time.perf_counter() - began_s, node.process.cpu_s()
+        mib, percent = idle(node, idle_s)
+        print(
+            f"{name} took {stopped_s:.1f} s; the next start {took_s:.1f} s, {cpu_s:.1f} s of a core; "
+            f"then {mib:.0f} MiB, {percent:.2f} % of a core",
+            flush=True,
+        )
 
 
 def _listing(part: tuple[str, range], timestamp: int) -> ListOffsetsTopic:
@@ -302,6 +330,7 @@ def main() -> None:
     parser.add_argument("--open-files", type=int, default=1_024)
     parser.add_argument("--idle-s", type=int, default=20)
     parser.add_argument("--only-idle", action="store_true")
+    parser.add_argument("--restarts", action="store_true", help="stop and kill the node, and start it again")
     options = parser.parse_args()
     with node(options.open_files) as found:
         empty_mib, empty_percent = idle(found, options.idle_s)
@@ -315,6 +344,8 @@ def main() -> None:
         if not options.only_idle:
             print("| request | answered after | longest step | steps over 10 ms |\n|---|---|---|---|")
             requests(found, parts)
+        if options.restarts:
+            restarts(found, parts, options.partitions, options.idle_s)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,20 @@ class LogOpening:
     error, if it is known.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_directories",
+        "_now_ms",
+        "error",
+        "found",
+        "name",
+        "opened",
+        "parent",
+        "parsed",
+        "producers",
+        "topic_id",
+    )
+
     def __init__(
         self,
         directories: LogDirectories,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock
+from weakref import WeakSet
 
 import pytest
 
@@ -24,7 +26,7 @@ from kraftd.log.data.resources import LogResources
 from kraftd.log.disk import RealDisk, RealFile
 from kraftd.log.errors import DirectoryProblem, DiskFull, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.log_loader import LogLoader
+from kraftd.log_dirs.log_loader import LogLoader, LogOpening
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.config import PartitionConfig
 from tests.log.data.logs import NOW_MS, append, batch
@@ -241,6 +243,32 @@ def test_logs_are_found_and_opened_by_threads(tmp_path: Path) -> None:
     disk.by_loop.clear()
     assert all(log.epochs.entries == [] for log in directories.logs.values())
     assert disk.by_loop == [], "a thread has read the leader epochs, too"
+
+
+def test_openings_are_let_go_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = directories_at(tmp_path)
+    for number in range(3):
+        before.create("t", number, TOPIC_ID, NOW_MS)
+    loop, directories = Loop(), directories_at(tmp_path)
+    loader, known = LogLoader(directories, NOW_MS), WeakSet[LogOpening]()
+    openings = loader.openings()
+
+    def watched() -> Iterator[LogOpening]:
+        for one in openings:
+            known.add(one)
+            yield one
+
+    monkeypatch.setattr(loader, "openings", watched)
+    broker_logs(loop, directories, {}).load(loader)
+    gc.disable()
+    try:
+        counts = []
+        while loop.jobs:
+            loop.jobs.pop(0)()
+            counts.append(len(known))
+    finally:
+        gc.enable()
+    assert len(directories.logs) == 3 and counts[-1] == 0, "no collection of garbage is needed"
 
 
 def test_a_thread_opens_many_small_logs_at_a_time_and_the_last_ones_one_by_one(tmp_path: Path) -> None:

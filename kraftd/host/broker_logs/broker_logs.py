@@ -6,6 +6,7 @@ A directory that fails goes offline with its partitions, and the node is notifie
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -123,7 +124,9 @@ class BrokerLogs:
         threads.run(lambda: list(loader.openings()), partial(self._open_found, loader), failed)
 
     def _open_found(self, loader: LogLoader, found: list[LogOpening]) -> None:
-        first = under_way = 0
+        # The two functions refer to each other: what they held at the end would stay for good.
+        waiting, under_way = deque(found), 0
+        found.clear()
 
         def opened(openings: list[LogOpening], _result: object) -> None:
             nonlocal under_way
@@ -133,11 +136,10 @@ class BrokerLogs:
             begin()
 
         def begin() -> None:
-            nonlocal first, under_way
-            while under_way < LOGS_OPENED_AT_ONCE and first < len(found):
-                count = max(1, min(LOGS_A_JOB, (len(found) - first) // (2 * LOGS_OPENED_AT_ONCE)))
-                openings = found[first : first + count]
-                first += count
+            nonlocal under_way
+            while under_way < LOGS_OPENED_AT_ONCE and waiting:
+                count = max(1, min(LOGS_A_JOB, len(waiting) // (2 * LOGS_OPENED_AT_ONCE)))
+                openings = [waiting.popleft() for _ in range(count)]
                 under_way += 1
                 work = partial(run_openings, openings)
                 self._ports.work_threads.run(work, partial(opened, openings), self._ports.failed)
