@@ -41,12 +41,15 @@ class CompactionChecker(Checker):
     # --- losses ---
 
     def died(self, broker_id: int, logs: list[DataLog], *, power_loss: bool) -> None:
-        """Note where the logs of a process that ends have their ends."""
+        """Note where the logs of a process that ends have their ends; if it never opened one, where the
+        process before it left that.
+        """
         for log in logs:
             key = log.topic_id or b"", log.partition
             if key in self._sent:
-                disks = self.world.cluster.hosts[broker_id].data_disks
-                self._ends[broker_id, key] = log.log_end, disks, power_loss
+                now = log.log_end, self.world.cluster.hosts[broker_id].data_disks, False
+                end, disks, had_power_loss = self._ends.get((broker_id, key), now)
+                self._ends[broker_id, key] = end, disks, had_power_loss or power_loss
 
     def opened(self, broker_id: int, log: DataLog) -> bool:
         """Return whether a log has lost its end since its process ended, as only a loss of power may do."""
