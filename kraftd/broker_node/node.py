@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.client_fetches import ClientFetches
 from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.log_source import METADATA_KEY, LogSource
@@ -287,14 +286,7 @@ class BrokerNode(AnsweringNode):
         self.own_requests.send(message, then, self.now_ms)
 
     def create_missing(self, call: Call, topic: str) -> bool:
-        if not self.topic_creation.is_automatic:
-            return True
-        create, boundary = AclOperation.CREATE, self.boundary
-        may = boundary.allows_quietly(call, create, AclResourceType.CLUSTER, CLUSTER_NAME)
-        if may or boundary.allows(call, create, AclResourceType.TOPIC, topic):
-            self.topic_creation.create(topic, call)
-            return True
-        return False
+        return self.topic_creation.create_for(call, topic, self.boundary)
 
     # -- the life of the broker
 
@@ -463,11 +455,7 @@ class BrokerNode(AnsweringNode):
             self.on_leadership(hosted, hosted)
 
     def _on_logs_failed(self, event: LogsFailed) -> None:
-        for key in event.partitions:
-            hosted = self.replicas.get(*key)
-            if hosted is not None:
-                self.replicas.failed(key, "its log directory or its log failed")
-                self.on_leadership(hosted, hosted)
+        self.damaged_logs.failed(event.partitions)
         self.directory_errors = event.errors
         self.lifecycle.directories_failed(event.directory_ids, self.now_ms)
 

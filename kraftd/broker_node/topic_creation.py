@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.to_controller import envelope_with
 from kraftd.answers.topics import name_error
 from kraftd.configdef.node import NodeConfig
 from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreateTopicsResponse
 from kraftd.messages.envelope_response import EnvelopeResponse
+from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.api import ApiKey
@@ -42,6 +44,18 @@ class TopicCreation:
 
     def __repr__(self) -> str:
         return f"<TopicCreation of {len(self._under_way)} topics>"
+
+    def create_for(self, client: Call, name: str, boundary: Boundary) -> bool:
+        """Have a topic created because a client asks for it, where brokers do that; return whether the client
+        may.
+        """
+        if not self.is_automatic:
+            return True
+        may = boundary.allows_quietly(client, AclOperation.CREATE, AclResourceType.CLUSTER, CLUSTER_NAME)
+        if not may and not boundary.allows(client, AclOperation.CREATE, AclResourceType.TOPIC, name):
+            return False
+        self.create(name, client)
+        return True
 
     def create(self, name: str, client: Call | None = None) -> None:
         """Have a topic created, unless its creation is under way; for a client in the client's name, so

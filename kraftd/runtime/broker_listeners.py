@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kraftd.host.storage import Storage
     from kraftd.runtime.randomness import SystemRandomness
     from kraftd.runtime.runner import Runner
-    from kraftd.types import Endpoint
+    from kraftd.types import Endpoint, Uuid
 
 REQUEST_TIMEOUT_MS = 10_000  # until a request to a controller fails
 
@@ -84,6 +84,31 @@ class LogsAtStart:
         return f"<LogsAtStart {self.directories!r}>"
 
 
+def _broker_of(
+    config: DaemonConfig,
+    storage: Storage,
+    endpoints: tuple[Endpoint, ...],
+    incarnation_id: Uuid,
+    previous_epoch: int | None,
+) -> Broker:
+    """What the broker of this process tells the controllers of itself."""
+    ids = [storage.directory.directory_ids.get(one) for one in config.log_dirs]
+    return Broker(
+        config.node_id,
+        storage.directory.cluster_id,
+        incarnation_id,
+        endpoints,
+        tuple(id for id in ids if id is not None),
+        supported_features(unstable=config.unstable_feature_versions_enable),
+        config.rack or None,
+        -1 if previous_epoch is None else previous_epoch,
+        heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+        registration_timeout_ms=config.registration_timeout_ms,
+        directory_failure_timeout_ms=config.directory_failure_timeout_ms,
+        controlled_shutdown=config.controlled_shutdown_enable,
+    )
+
+
 def serve_broker(
     runner: Runner, config: DaemonConfig, rng: SystemRandomness, endpoints: tuple[Endpoint, ...]
 ) -> None:
@@ -101,25 +126,11 @@ def serve_broker(
     )
     static = NodeConfig.of(config.node_config)
     logs = LogsAtStart(config, storage, static, view, rng)
-    broker = Broker(
-        config.node_id,
-        storage.directory.cluster_id,
-        rng.uuid(),
-        endpoints,
-        tuple(id for one in config.log_dirs if (id := storage.directory.directory_ids.get(one)) is not None),
-        supported_features(unstable=config.unstable_feature_versions_enable),
-        config.rack or None,
-        -1 if logs.loader.broker_epoch is None else logs.loader.broker_epoch,
-        heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
-        registration_timeout_ms=config.registration_timeout_ms,
-        directory_failure_timeout_ms=config.directory_failure_timeout_ms,
-        controlled_shutdown=config.controlled_shutdown_enable,
-    )
     node = BrokerNode(
         view,
         settings,
         broker_registry,
-        broker,
+        _broker_of(config, storage, endpoints, rng.uuid(), logs.loader.broker_epoch),
         static,
         rng.session_id,
         lambda: str(UUID(bytes=rng.uuid())),

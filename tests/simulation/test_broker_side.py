@@ -30,7 +30,8 @@ def test_a_loss_of_power_befalls_the_logs_of_a_failed_directory_too() -> None:
 
 def test_a_log_that_was_made_anew_elsewhere_stands_for_the_failed_one() -> None:
     directories = made()
-    gone = directories.create("topic", 0, bytes(16), 0)
+    gone, left = (directories.create("topic", n, bytes(16), 0) for n in range(2))
     directories.fail(gone.parent, StorageFailure("input/output error"))
-    made_anew = directories.create("topic", 0, bytes(16), 0)
-    assert directories.all_logs() == [made_anew]
+    other = directories.id_of(left)
+    made_anew = directories.create("topic", 0, bytes(16), 0, directory_id=other)
+    assert directories.all_logs() == [made_anew, left]

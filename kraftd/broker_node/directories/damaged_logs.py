@@ -6,7 +6,7 @@ opens the log assigns the real directory again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kraftd.metadata.metadata_version import allows_directory_assignment
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kraftd.answers.view import ClusterView
     from kraftd.broker_node.directories.assignments import DirectoryAssignments
     from kraftd.broker_node.events import LogNotOpened, LogOpened
-    from kraftd.broker_node.partitions.replicas import Hosted, Replicas
+    from kraftd.broker_node.partitions.replicas import Hosted, Replicas, TopicPartition
 
 
 class DamagedLogs:
@@ -45,6 +45,14 @@ class DamagedLogs:
         self._on_leadership(hosted, hosted)
         self._note(hosted)
         return True
+
+    def failed(self, keys: Iterable[TopicPartition]) -> None:
+        """The logs of partitions failed, alone or with their directory: these are offline."""
+        for key in keys:
+            hosted = self._replicas.get(*key)
+            if hosted is not None:
+                self._replicas.failed(key, "its log directory or its log failed")
+                self._on_leadership(hosted, hosted)
 
     def opened(self, hosted: Hosted, event: LogOpened) -> None:
         """A log was opened: the controller is notified if it knows another directory of it."""
