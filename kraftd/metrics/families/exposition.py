@@ -39,6 +39,7 @@ CONTROLLER_FAMILIES: tuple[Family, ...] = (
 )
 FAMILIES = (
     *CONTROLLER_FAMILIES,
+    *metadata_metrics.BROKER_FAMILIES,
     *broker_metrics.FAMILIES,
     *partition_metrics.FAMILIES,
     *cleaner_metrics.FAMILIES,

@@ -107,36 +107,6 @@ FAMILIES: tuple[Family, ...] = (
         "share of the last minute in which the event loop was idle, 0 to 1",
         lambda r: r.idle_ratio,
     ),
-    _BROKER.gauge(
-        "last-applied-record-offset",
-        "offset of the last committed record of the metadata in the broker's image",
-        _of_broker(last_committed_offset),
-    ),
-    _BROKER.gauge(
-        "last-applied-record-timestamp",
-        "when the last record that the broker has applied was appended, milliseconds since 1970",
-        _of_broker(lambda r: r.node.following.load_progress.timestamp_ms),
-    ),
-    _BROKER.gauge(
-        "last-applied-record-lag-ms",
-        "milliseconds since the last record of the metadata that the broker has applied was appended",
-        _of_broker(lambda r: r.wall_ms - r.node.following.load_progress.timestamp_ms),
-    ),
-    _BROKER.gauge(
-        "metadata-load-error-count",
-        "always 0, because a broker that cannot read a record of the metadata ends",
-        _of_broker(lambda r: 0),
-    ),
-    _BROKER.gauge(
-        "metadata-apply-error-count",
-        "always 0, because a broker that cannot follow a change of the metadata ends",
-        _of_broker(lambda r: 0),
-    ),
-    _BROKER.gauge(
-        "ignored-static-voters",
-        "1 if controller.quorum.voters is set in the broker's file, but the log overrides it; else 0",
-        _of_broker(ignored_static_voters),
-    ),
     _EMITTER.gauge(
         "LatestSnapshotGeneratedBytes",
         "bytes of the latest snapshot that this process made, 0 before the first",
@@ -207,4 +177,37 @@ FAMILIES: tuple[Family, ...] = (
         _PARTITION_LABELS,
     ),
     _FLUSH.histogram("LogFlushRateAndTimeMs", "how long each sync of the log took", lambda r: r.syncs),
+)
+
+BROKER_FAMILIES: tuple[Family, ...] = (
+    _BROKER.gauge(
+        "last-applied-record-offset",
+        "offset of the last committed record of the metadata in the broker's image",
+        _of_broker(last_committed_offset),
+    ),
+    _BROKER.gauge(
+        "last-applied-record-timestamp",
+        "when the last record that the broker has applied was appended, milliseconds since 1970",
+        _of_broker(lambda r: r.node.following.load_progress.timestamp_ms),
+    ),
+    _BROKER.gauge(
+        "last-applied-record-lag-ms",
+        "milliseconds since the last record of the metadata that the broker has applied was appended",
+        _of_broker(lambda r: r.wall_ms - r.node.following.load_progress.timestamp_ms),
+    ),
+    _BROKER.gauge(
+        "metadata-load-error-count",
+        "always 0, because a broker that cannot read a record of the metadata ends",
+        _of_broker(lambda r: 0),
+    ),
+    _BROKER.gauge(
+        "metadata-apply-error-count",
+        "always 0, because a broker that cannot follow a change of the metadata ends",
+        _of_broker(lambda r: 0),
+    ),
+    _BROKER.gauge(
+        "ignored-static-voters",
+        "1 if controller.quorum.voters is set in the broker's file, but the log overrides it; else 0",
+        _of_broker(ignored_static_voters),
+    ),
 )

@@ -15,7 +15,7 @@ from tests.kafka.broker.pair import BrokerPair
 pytestmark = pytest.mark.kafka
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
-PRODUCERS, RECOMPRESSED = "ends", "ends-recompressed"
+PRODUCERS, RECOMPRESSED = "ends", "codec.ends"
 COUNT = 40
 
 
