@@ -30,10 +30,18 @@ def heartbeat_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
 
 def assignment_interval_ms(config: GroupConfig, metadata: Metadata, group_id: str) -> int:
     """The least time between two targets. That of the broker may change while it runs."""
-    key = "consumer.assignment.interval.ms"
-    least = config.group_consumer_min_assignment_interval_ms
-    most = config.group_consumer_max_assignment_interval_ms
-    of_file = config.group_consumer_assignment_interval_ms
+    return own_or_inherited(
+        metadata,
+        group_id,
+        "consumer.assignment.interval.ms",
+        config.group_consumer_min_assignment_interval_ms,
+        config.group_consumer_max_assignment_interval_ms,
+        config.group_consumer_assignment_interval_ms,
+    )
+
+
+def own_or_inherited(metadata: Metadata, group_id: str, key: str, least: int, most: int, of_file: int) -> int:
+    """A group's own value of a key, else the one that the broker was given while it runs, else its file's."""
     of_broker = within(metadata.dynamic_config(f"group.{key}"), least, most, of_file)
     return within(metadata.group_configs(group_id).get(key), least, most, of_broker)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kraftd.groups.call import Metadata
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.consumer.settings import within
+from kraftd.groups.consumer.settings import own_or_inherited, within
 
 
 def session_timeout_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
@@ -31,12 +31,14 @@ def heartbeat_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
 
 def assignment_interval_ms(config: GroupConfig, metadata: Metadata, group_id: str) -> int:
     """The least time between two targets. That of the broker may change while it runs."""
-    key = "share.assignment.interval.ms"
-    least = config.group_share_min_assignment_interval_ms
-    most = config.group_share_max_assignment_interval_ms
-    of_file = config.group_share_assignment_interval_ms
-    of_broker = within(metadata.dynamic_config(f"group.{key}"), least, most, of_file)
-    return within(metadata.group_configs(group_id).get(key), least, most, of_broker)
+    return own_or_inherited(
+        metadata,
+        group_id,
+        "share.assignment.interval.ms",
+        config.group_share_min_assignment_interval_ms,
+        config.group_share_max_assignment_interval_ms,
+        config.group_share_assignment_interval_ms,
+    )
 
 
 def retry_interval_ms(config: GroupConfig) -> int:
