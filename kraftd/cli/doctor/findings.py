@@ -43,3 +43,11 @@ def warning(area: str, subject: str, text: str, remedy: str) -> Finding:
 
 def problem(area: str, subject: str, text: str, remedy: str) -> Finding:
     return Finding(area, Level.PROBLEM, subject, text, remedy)
+
+
+def replace_log(broker: str) -> str:
+    """What to do about a log that a broker cannot use; `broker` is the word for that one."""
+    return (
+        f"stop {broker}, move the partition's directory aside or restore its files, and start {broker}: it "
+        "fetches what it lacks"
+    )

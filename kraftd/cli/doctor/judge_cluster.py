@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
+from kraftd.cli.doctor.findings import Finding, note, ok, problem, replace_log, warning
 from kraftd.cli.doctor.judge_peers import Answer
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import BrokerState
@@ -13,10 +13,7 @@ from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGN
 
 NAMED = 5  # partitions of a finding
 GIVEN_UP = "is lost or damaged, so this broker has given it up"
-REPLACE_LOG = (
-    "its log says why; stop it, move the partition's directory aside or restore its files, and start it: it "
-    "fetches what it lacks"
-)
+REPLACE_LOG = f"its log says why; {replace_log('it')}"
 _NO_DIRECTORIES = {DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED}
 
 

@@ -8,7 +8,7 @@ import ssl
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from kraftd.cli.doctor.findings import Finding, problem, warning
+from kraftd.cli.doctor.findings import Finding, problem, replace_log, warning
 from kraftd.types import address_text
 
 if TYPE_CHECKING:
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 MAX_ANSWER_BYTES = 1 << 20
 REMEDY = "restore its files from another replica and restart the broker; until then the log is not cleaned"
-REPLACE = (
-    "stop the broker, move the partition's directory aside or restore its files, and start the broker: it "
-    "fetches what it lacks"
-)
+REPLACE = replace_log("the broker")
 
 
 async def probe_page(config: DaemonConfig, timeout_s: float) -> list[Finding]:
