@@ -108,7 +108,7 @@ class BrokerNode(AnsweringNode):
             selects_by_rack=static.value("replica.selector.class") == RACK_AWARE,
         )
         self.cordoning = Cordoning(configs, static, self.outbox)
-        self._cleaner_configs = CleanerConfigs(configs, static, self.outbox)
+        self._cleaner_configs = CleanerConfigs(view, static, self.outbox)
         self.log_questions = LogQuestions(self.outbox, self.guarded)
         self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
         self.producer_ids = ProducerIds(self.ask_controller, lambda: self.identity)
