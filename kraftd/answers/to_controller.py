@@ -52,8 +52,8 @@ def handle(node: AnsweringNode, call: Call) -> Slices[None]:
     view = node.view
     denied = token_denial(node, call) if call.key in OF_TOKENS else None
     if denied is not None:
-        requester = (call.principal.type, call.principal.name)
-        node.boundary.answer(call, refused_token(call.key, call.version, call.message, requester, denied))
+        answer = refused_token(call.key, call.version, call.message, _requester(call), denied)
+        node.boundary.answer(call, answer)
         return
     envelope: EnvelopeRequest | None = None
     if call.size_bytes > ENCODED_AT_ONCE_BYTES and not view.is_active:
@@ -100,13 +100,15 @@ def token_denial(node: AnsweringNode, call: Call) -> ErrorCode | None:
     if not is_known_by_more_than_a_token(node, call):
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     if call.key == ApiKey.CREATE_DELEGATION_TOKEN:
-        requester = (call.principal.type, call.principal.name)
-        is_own = (
-            owner_of(call.message, requester) == requester
-        )  # else the controller asks for the right first
+        requester = _requester(call)
+        is_own = owner_of(call.message, requester) == requester  # of another's, the right is asked for first
         if is_own and any(renewer.principal_type != USER for renewer in call.message.renewers):
             return ErrorCode.INVALID_PRINCIPAL_TYPE
     return None
+
+
+def _requester(call: Call) -> tuple[str, str]:
+    return call.principal.type, call.principal.name
 
 
 def is_known_by_more_than_a_token(node: AnsweringNode, call: Call) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec.structs import replace
 
@@ -54,7 +54,7 @@ HEARTBEATS = ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT
 GROUP_VERSION = "group.version"  # the feature that allows consumer groups
 
 Described = DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse
-DESCRIBED = frozenset((DescribeGroupsResponse, ConsumerGroupDescribeResponse, ShareGroupDescribeResponse))
+DESCRIBED = frozenset(get_args(Described))
 
 
 class GroupCoordination(Coordination):
