@@ -12,6 +12,7 @@ from kraftd.types import Uuid
 
 SlotKey = tuple[Uuid | str, int]  # the topic's id or, below Fetch v13, its name; the partition's index
 UNKNOWN_OFFSET = -1
+NO_EPOCH = -1
 SLOT_BYTES = 650  # memory of a slot, its key and its index entries, without the topic's name
 
 
@@ -97,11 +98,11 @@ class Slot:
         return self.subscriber.last_fetch_ms if self.left_ms is None else self.left_ms
 
     def update(self, requested: FetchPartition) -> None:
-        """Store a request's values for the partition."""
+        """Store a request's values for the partition. As in Kafka, any negative epoch of a Fetch is none."""
         self.fetch_offset = requested.fetch_offset
         self.max_bytes = requested.partition_max_bytes
-        self.current_leader_epoch = requested.current_leader_epoch
-        self.last_fetched_epoch = requested.last_fetched_epoch
+        self.current_leader_epoch = max(NO_EPOCH, requested.current_leader_epoch)
+        self.last_fetched_epoch = max(NO_EPOCH, requested.last_fetched_epoch)
         self.reader_log_start = requested.log_start_offset
 
     def watch_key(self) -> Hashable:

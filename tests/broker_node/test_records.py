@@ -292,6 +292,20 @@ def test_a_fetch_waits_for_its_min_bytes(harness: BrokerHarness) -> None:
     assert [len(one.records) for one in parts] == [len(batch)] * 2
 
 
+def test_a_negative_epoch_of_a_fetch_is_none(harness: BrokerHarness) -> None:
+    """As in Kafka; ListOffsets and OffsetForLeaderEpoch refuse those below -1."""
+    harness.produce("t", records(3))
+    for current, last in ((-2, -1), (-100, -1), (-1, -2)):
+        request = harness.fetch_request("t", {0: 3}, max_wait_ms=0)
+        (partition,) = request.topics[0].partitions
+        partition.current_leader_epoch, partition.last_fetched_epoch = current, last
+        (found,) = harness.client_ask(ApiKey.FETCH, 12, request).responses[0].partitions
+        assert (found.error_code, found.high_watermark, found.diverging_epoch.epoch) == (0, 3, -1)
+    listed = ListOffsetsRequest(-1, 0, [ListOffsetsTopic("t", [ListOffsetsPartition(0, -2, -1)])])
+    (topic,) = harness.client_ask(ApiKey.LIST_OFFSETS, 7, listed).topics
+    assert topic.partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
 def test_an_offset_out_of_range_is_answered_at_once(harness: BrokerHarness) -> None:
     assert harness.read("t", 1, max_wait_ms=500).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert harness.read("t", -5, max_wait_ms=500).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
