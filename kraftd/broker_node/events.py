@@ -30,6 +30,9 @@ class LogView(Protocol):
     def bytes_between(self, offset: int, end_offset: int) -> int:
         """The bytes of the batches from an offset up to another, at most an index interval wrong."""
 
+    def are_apart(self, offset: int, end_offset: int) -> bool:
+        """Return whether an offset is in an older segment than an end at or behind it."""
+
     def batch_bytes(self, offset: int) -> int:
         """The size of the batch that holds an offset, or follows it; 0 if it is not in memory."""
 

@@ -15,6 +15,8 @@ from kraftd.fetch.slots import Slot
 from kraftd.messages.fetch_response import PartitionData
 from kraftd.types import Uuid
 
+EVERYTHING_BYTES = 1 << 62  # as many as any fetch waits for
+
 
 class Reader(NamedTuple):
     """How a fetch reads: a follower's id or -1, whether it stops at the last stable offset, the reader's
@@ -46,7 +48,8 @@ class PartitionStatus(IntEnum):
 class Availability(NamedTuple):
     """What a slot can read of its partition: `available_bytes` from the slot's fetch offset on.
 
-    They are at most `slot.max_bytes`, at least 1 if there is anything, and 0 unless the slot is served.
+    They are at most `slot.max_bytes`, at least 1 if there is anything, and 0 unless the slot is served. Of a
+    reader behind the newest segment they are EVERYTHING_BYTES: as in Kafka, its fetch waits for no more.
     """
 
     status: PartitionStatus

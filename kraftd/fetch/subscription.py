@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
 from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
-from kraftd.fetch.source import PartitionSource, PartitionStatus, Reader
+from kraftd.fetch.source import EVERYTHING_BYTES, PartitionSource, PartitionStatus, Reader
 from kraftd.fetch.watchers import Watchers
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.fetch_request import FetchPartition
@@ -26,7 +26,6 @@ from kraftd.wire.error_code import ErrorCode
 
 SMALLEST_BATCH_BYTES = 61  # a version 2 batch's header: the smallest batch
 MAX_MISSES_PER_FETCH = 100  # ready slots whose first batch does not fit, before an answer counts as full
-EVERYTHING_BYTES = 1 << 62
 # What a partition costs, in microseconds, for the pace.
 NAME_US, EXAMINE_US, READ_US, NOTE_US = 2, 8, 12, 2
 

@@ -292,6 +292,23 @@ def test_a_fetch_waits_for_its_min_bytes(harness: BrokerHarness) -> None:
     assert [len(one.records) for one in parts] == [len(batch)] * 2
 
 
+def test_a_fetch_behind_the_newest_segment_waits_for_no_more(harness: BrokerHarness) -> None:
+    """As in Kafka, a reader that catches up gets what there is at once, however large its min bytes."""
+    harness.produce("t", records())
+    harness.produce("t", records())
+    much = {"min_bytes": 1 << 20, "max_wait_ms": 500}
+    newest = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}, **much))
+    assert harness.response(newest) is None
+    harness.directories.logs["t", 0].roll(START_MS)
+    harness.produce("t", records())
+    parts = harness.response(newest).responses[0].partitions
+    assert [len(one.records) for one in parts] == [2 * len(records())], "the roll answers it"
+    behind = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 1}, **much))
+    assert harness.response(behind) is not None
+    at_the_end = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 2}, **much))
+    assert harness.response(at_the_end) is None
+
+
 def test_a_negative_epoch_of_a_fetch_is_none(harness: BrokerHarness) -> None:
     """As in Kafka; ListOffsets and OffsetForLeaderEpoch refuse those below -1."""
     harness.produce("t", records(3))

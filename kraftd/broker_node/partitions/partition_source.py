@@ -12,7 +12,7 @@ from kraftd.answers.view import ClusterView
 from kraftd.broker_node.partitions.replicas import Hosted, Replicas
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
 from kraftd.fetch.slots import Slot
-from kraftd.fetch.source import Availability, PartitionStatus, Reader
+from kraftd.fetch.source import EVERYTHING_BYTES, Availability, PartitionStatus, Reader
 from kraftd.ground.effect import Effect
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch
@@ -77,6 +77,8 @@ class PartitionSource:
             return Availability(PartitionStatus.FAILED)
         if verdict.is_empty or hosted.log is None or self._is_held_back(hosted, reader):
             return Availability(PartitionStatus.SERVED)
+        if hosted.log.are_apart(verdict.offset, verdict.end_offset):
+            return Availability(PartitionStatus.SERVED, EVERYTHING_BYTES)
         available_bytes = max(1, hosted.log.bytes_between(verdict.offset, verdict.end_offset))
         return Availability(PartitionStatus.SERVED, min(available_bytes, max(1, slot.max_bytes)))
 

@@ -270,6 +270,11 @@ class DataLog(LogState):
             - segments[0].place(offset, self.directory, self.opened)[1]
         )
 
+    def are_apart(self, offset: int, end_offset: int) -> bool:
+        """Return whether an offset is in an older segment than an end at or behind it."""
+        # Most readers are at the end.
+        return offset < self._segments[-1].base_offset and self._at(offset) < self._at(end_offset)
+
     def batch_bytes(self, offset: int) -> int:
         """The size of the batch that holds an offset, or follows it; 0 if it is not in memory."""
         tail = self._tail
