@@ -9,7 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from kraftd.configdef.replica_selector import RACK_AWARE
+from kraftd.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.test_followers import FOLLOWER, Replicated
 
 
@@ -52,6 +58,21 @@ def test_a_follower_without_the_offset_is_not_preferred__kip392(tmp_path: Path) 
     assert consume(replicated, 1, "b") is None, "the fetch waits at the leader"
     replicated.fetch(1)
     assert consume(replicated, 1, "b").preferred_read_replica == FOLLOWER
+
+
+def test_a_follower_that_has_what_the_leader_has_deleted_is_preferred__kip392(tmp_path: Path) -> None:
+    replicated = replicated_over_racks(tmp_path)
+    replicated.produce(acks=1, count=3)
+    replicated.fetch(3)
+    deletion = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 2)])], 30_000)
+    replicated.harness.client_send(ApiKey.DELETE_RECORDS, 2, deletion)
+    assert replicated.partition.log_start_offset == 2
+    found = consume(replicated, 1, "b")
+    assert (found.preferred_read_replica, found.error_code) == (FOLLOWER, 0)
+    assert (found.log_start_offset, found.high_watermark) == (2, 3)
+    assert consume(replicated, 1, "a").error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    replicated.fetch(3, log_start_offset=2)  # the follower has deleted it too
+    assert consume(replicated, 1, "b").error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_a_follower_outside_the_isr_is_not_preferred__kip392(tmp_path: Path) -> None:

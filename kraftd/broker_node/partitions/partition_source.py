@@ -15,7 +15,7 @@ from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import EVERYTHING_BYTES, Availability, PartitionStatus, Reader
 from kraftd.ground.effect import Effect
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
-from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch
+from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch, marks
 from kraftd.partition.replica_selection import THE_LEADER, preferred_replica
 from kraftd.partition.replication import follower_fetched, is_of_former_epoch
 from kraftd.requests.boundary import Boundary
@@ -73,7 +73,7 @@ class PartitionSource:
         verdict = self._judge(hosted, slot, reader)
         if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
             return Availability(PartitionStatus.FAILED)
-        if self._preferred(hosted, slot, reader) != THE_LEADER:
+        if self._preferred(hosted, slot, reader, verdict) != THE_LEADER:
             return Availability(PartitionStatus.FAILED)
         if verdict.is_empty or hosted.log is None or self._is_held_back(hosted, reader):
             return Availability(PartitionStatus.SERVED)
@@ -132,20 +132,22 @@ class PartitionSource:
             return data, 0
         verdict = self._judge(hosted, slot, reader)
         hosted.traffic.fetches += 1
-        if not isinstance(verdict, FetchVerdict):
+        data.preferred_read_replica = self._preferred(hosted, slot, reader, verdict)
+        is_elsewhere = data.preferred_read_replica != THE_LEADER
+        if not isinstance(verdict, FetchVerdict) and not is_elsewhere:
             data.error_code = verdict
             data.aborted_transactions = None
             return data, 0
-        marks = verdict.marks
-        data.high_watermark = marks.high_watermark
-        data.last_stable_offset = marks.last_stable_offset
-        data.log_start_offset = marks.log_start_offset
-        if verdict.diverging is not None:
-            data.diverging_epoch = EpochEndOffset(verdict.diverging.epoch, verdict.diverging.offset)
+        assert hosted.partition is not None
+        found = verdict.marks if isinstance(verdict, FetchVerdict) else marks(hosted.partition)
+        data.high_watermark = found.high_watermark
+        data.last_stable_offset = found.last_stable_offset
+        data.log_start_offset = found.log_start_offset
+        if is_elsewhere or not isinstance(verdict, FetchVerdict):
             data.aborted_transactions = None
             return data, 0
-        data.preferred_read_replica = self._preferred(hosted, slot, reader)
-        if data.preferred_read_replica != THE_LEADER:
+        if verdict.diverging is not None:
+            data.diverging_epoch = EpochEndOffset(verdict.diverging.epoch, verdict.diverging.offset)
             data.aborted_transactions = None
             return data, 0
         data.aborted_transactions = [] if reader.isolation_level == READ_COMMITTED else None
@@ -203,9 +205,16 @@ class PartitionSource:
             topic_id = image.topic_names().get(slot.topic or "", ZERO_UUID)
         return image.partition(topic_id, slot.index) is not None
 
-    def _preferred(self, hosted: Hosted, slot: Slot, reader: Reader) -> int:
-        """The follower that a consumer is to read from; THE_LEADER for none."""
+    def _preferred(
+        self, hosted: Hosted, slot: Slot, reader: Reader, verdict: FetchVerdict | ErrorCode
+    ) -> int:
+        """The follower that a consumer is to read from; THE_LEADER for none.
+
+        As in Kafka it is looked for first: a follower may still have what is below the leader's log start.
+        """
         if not self._selects_by_rack or reader.is_follower or not reader.rack:
+            return THE_LEADER
+        if not isinstance(verdict, FetchVerdict) and verdict is not ErrorCode.OFFSET_OUT_OF_RANGE:
             return THE_LEADER
         assert hosted.partition is not None
         return preferred_replica(hosted.partition, slot.fetch_offset, reader.rack, self._rack_of)
