@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
+from kraftd.controller.configs.loggers import LogLevels
 from kraftd.controller.policies import NO_POLICIES, Policies
 from kraftd.controller.quotas.mutation import MutationQuotas
 from kraftd.controller.tokens.secrets import TokenSecrets
@@ -69,7 +70,7 @@ class Context:
     now_ms: milliseconds that never go back, for timeouts. wall_ms: the wall clock, for stored times.
     next_offset: that of the next record, which is also the broker epoch of a broker registered now.
     kraft_version: the quorum's finalized kraft.version. walks: the progress of periodic tasks over very many
-    partitions.
+    partitions. log_levels: of this node, which a decision may change.
     """
 
     image: Image
@@ -82,6 +83,7 @@ class Context:
     wall_ahead_ms: int = 0  # of now_ms
     walks: dict[str, PartitionWalk] = field(default_factory=dict)
     policies: Policies = NO_POLICIES
+    log_levels: LogLevels = field(default_factory=LogLevels)
     token_secrets: TokenSecrets = field(init=False)
     mutations: MutationQuotas = field(init=False)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 
 from kraftd.config import DaemonConfig
+from kraftd.controller.configs.loggers import LogLevels
 from kraftd.controller_node.node import Node
 from kraftd.host.storage import Storage, open_storage
 from kraftd.host.upkeep.high_watermark_keeper import HighWatermarkKeeper
@@ -78,8 +79,7 @@ def run(config: DaemonConfig, announce: Announce | None = None, *, rejoins: bool
 
     Raises StartupError, StorageError or OSError if it cannot start.
     """
-    logs.configure(config.log_format, config.log_level, config.node_id)
-    log = logs.logger()
+    log = logs.configure(config.log_format, config.log_level, config.node_id)
     for warning in config.warnings:
         log.warning(warning)
     sockets = bind(config)
@@ -201,9 +201,14 @@ class Daemon:
             self.security.authorizer,
             rejoins=self._rejoins,
         )
+        node.context.log_levels = LogLevels(logs.KAFKAS_LEVELS[self.config.log_level], self._set_log_level)
         node.boundary.authorizations.allowances = self.config.audit_allowances
         self._warn_if_another_directory_votes(node)
         return node
+
+    def _set_log_level(self, level: str) -> None:
+        self.log.warning("the log level changes", root=level)
+        self.log.set_level(level)
 
     def _let_clients_log_in(self, node: Node) -> None:
         """Connect the logins of the listeners with the users and tokens of the metadata."""

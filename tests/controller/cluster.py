@@ -9,6 +9,7 @@ from typing import Any
 
 from kraftd.configdef.node import NodeConfig
 from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
+from kraftd.controller.configs.loggers import LogLevels
 from kraftd.controller.context import Context, ControllerSettings
 from kraftd.controller.decision import Decision
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -70,6 +71,7 @@ class Cluster:
         )
         self.heartbeats = BrokerHeartbeats(self.settings.broker_session_timeout_ms)
         self.rng = rng or SeededRandomness()
+        self.log_levels = LogLevels()
         self.apply([VersionedRecord(FeatureLevelRecord("metadata.version", metadata_version), 0)])
         if elr:
             self.apply([VersionedRecord(FeatureLevelRecord(ELR, 1), 0)])
@@ -77,7 +79,13 @@ class Cluster:
     @property
     def ctx(self) -> Context:
         return Context(
-            self.image, 1_000, self.settings, self.heartbeats, self.rng, next_offset=self.image.offset + 1
+            self.image,
+            1_000,
+            self.settings,
+            self.heartbeats,
+            self.rng,
+            next_offset=self.image.offset + 1,
+            log_levels=self.log_levels,
         )
 
     def apply(self, records: Iterable[VersionedRecord]) -> None:

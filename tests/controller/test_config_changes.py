@@ -6,6 +6,7 @@ from time import process_time
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kraftd.configdef.node import NodeConfig
 from kraftd.controller.configs.changes import (
@@ -17,6 +18,7 @@ from kraftd.controller.configs.changes import (
 )
 from kraftd.controller.configs.description import describe_configs
 from kraftd.controller.configs.elr import elr_safety_records
+from kraftd.controller.configs.loggers import LEVELS, LogLevels
 from kraftd.controller.configs.values import (
     effective_topic_configs,
     election_settings,
@@ -175,8 +177,19 @@ def test_a_broker_resource_must_be_the_id_of_a_registered_broker(
         (
             (LOGGER, str(CONTROLLER_ID), [("kafka", DELETE, None)]),
             ErrorCode.INVALID_CONFIG,
-            "There is no logger 'kafka'.",
+            "There is no logger 'kafka'; the only one is root.",
         ),
+        (
+            (LOGGER, str(CONTROLLER_ID), [("root", DELETE, None)]),
+            ErrorCode.INVALID_REQUEST,
+            "The level of root can be set, not deleted.",
+        ),
+        (
+            (LOGGER, str(CONTROLLER_ID), [("root", SET, "debug")]),
+            ErrorCode.INVALID_CONFIG,
+            "'debug' is no log level; there are DEBUG, ERROR, FATAL, INFO, TRACE, WARN.",
+        ),
+        ((LOGGER, "x", []), ErrorCode.INVALID_REQUEST, "This is node 3000, not 'x'."),
         ((LOGGER, "7", []), ErrorCode.INVALID_REQUEST, "This is node 3000, not '7'."),
         (
             (TOPIC, "t", [("cleanup.policy", 9, "x")]),
@@ -258,14 +271,22 @@ def test_only_a_broker_cordons_directories__kip1066(cluster: Cluster, forwarded:
         assert codes(decided) == [ErrorCode.NONE if is_taken else ErrorCode.INVALID_CONFIG]
 
 
-def test_changes_of_log_levels_are_refused(cluster: Cluster) -> None:
-    own, other = str(CONTROLLER_ID), "1"
-    for name, operation, code in (
-        (own, SET, ErrorCode.INVALID_CONFIG),
-        (own, APPEND, ErrorCode.INVALID_REQUEST),
-        (other, SET, ErrorCode.INVALID_REQUEST),
-    ):
-        assert codes(decide(cluster, change((LOGGER, name, [("kafka", operation, "DEBUG")])))) == [code]
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_level_of_root_is_set(cluster: Cluster, level: str) -> None:
+    taken: list[str] = []
+    cluster.log_levels = LogLevels("WARN", taken.append)
+    request = change((LOGGER, str(CONTROLLER_ID), [("root", SET, level)]))
+    assert codes(decide(cluster, structs.replace(request, validate_only=True))) == [ErrorCode.NONE]
+    assert cluster.log_levels.root == "WARN" and not taken
+    decided = decide(cluster, request)
+    assert codes(decided) == [ErrorCode.NONE] and not decided.records
+    assert cluster.log_levels.root == level and taken == [level]
+
+
+def test_one_refused_change_of_a_level_leaves_the_others_undone(cluster: Cluster) -> None:
+    request = change((LOGGER, str(CONTROLLER_ID), [("root", SET, "DEBUG"), ("kafka", SET, "DEBUG")]))
+    assert codes(decide(cluster, request)) == [ErrorCode.INVALID_CONFIG]
+    assert cluster.log_levels.root == "INFO"
 
 
 def test_more_records_than_a_batch_can_hold_refuse_the_request(cluster: Cluster) -> None:

@@ -238,8 +238,12 @@ def test_internal_configs_are_described_if_they_are_set(cluster: Cluster) -> Non
     assert "internal.segment.bytes" not in rows(described(cluster, TOPIC, "plain"))
 
 
-def test_a_controller_has_no_loggers_of_kafkas_names(cluster: Cluster) -> None:
-    assert rows(described(cluster, LOGGER, OWN)) == {}
+def test_a_node_has_one_logger__kip412(cluster: Cluster) -> None:
+    cluster.log_levels.set_root("DEBUG")
+    (row,) = described(cluster, LOGGER, OWN).configs
+    assert (row.name, row.value, row.config_source, row.config_type) == ("root", "DEBUG", 6, 0)
+    assert not (row.read_only or row.is_sensitive or row.synonyms)
+    assert described(cluster, LOGGER, OWN, ["kafka"]).configs == []
 
 
 @pytest.mark.parametrize(

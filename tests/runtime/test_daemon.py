@@ -17,12 +17,20 @@ import pytest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraftd.metadata.features import supported_features
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
 from testkit.process import wait_until
 from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess
+
+LOGGER = 8  # a type of resource
 
 
 @pytest.fixture
@@ -262,3 +270,17 @@ def test_a_write_that_fails_ends_the_process_and_loses_nothing_acknowledged(daem
         answer = again.call(creation(name), 7)
         assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     assert acknowledged
+
+
+def test_the_log_level_changes_while_the_daemon_runs__kip412(daemon: DaemonProcess) -> None:
+    client = daemon.client()
+    for level in ("ERROR", "DEBUG", "INFO"):
+        resource = AlterConfigsResource(LOGGER, "100", [AlterableConfig("root", 0, level)])
+        changed = client.call(IncrementalAlterConfigsRequest([resource]), 1)
+        assert [one.error_code for one in changed.responses] == [ErrorCode.NONE]
+        request = DescribeConfigsRequest([DescribeConfigsResource(LOGGER, "100")])
+        assert [one.value for one in client.call(request, 4).results[0].configs] == [level]
+    client.close()
+    # each warning is written at the level before it: that of DEBUG was left out
+    said = [line["root"] for line in daemon.lines() if line["event"] == "the log level changes"]
+    assert said == ["ERROR", "INFO"]

@@ -15,7 +15,7 @@ from msgspec import structs
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers import to_controller
 from kraftd.controller.configs.broker_changes import check_broker_change
-from kraftd.controller.configs.changes import Resource, check_loggers
+from kraftd.controller.configs.changes import change_log_levels
 from kraftd.controller.configs.resources import (
     DUPLICATE_RESOURCE,
     Operation,
@@ -96,7 +96,7 @@ def _check(node: BrokerNode, call: Call, resource: Any, *, incremental: bool) ->
         operation, cluster = AclOperation.ALTER_CONFIGS, AclResourceType.CLUSTER
         if not node.boundary.allows(call, operation, cluster, CLUSTER_NAME):
             raise Refusal(DENIED, DENIED.message)
-        check_loggers(ctx, Resource(type, name), resource.configs)
+        change_log_levels(ctx, name, resource.configs, validate_only=call.message.validate_only)
         return False
     if type not in PASSED_ON:
         raise invalid_request(f"Resources of type {type} have no configs here.")

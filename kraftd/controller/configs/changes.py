@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from kraftd.configdef.definition import broker_def, topic_def
-from kraftd.configdef.text import parse_integer, split, utf16_length
+from kraftd.configdef.text import split, utf16_length
 from kraftd.controller.configs.cordoned import check_cordoned_log_dirs
 from kraftd.controller.configs.dynamic import server_config
 from kraftd.controller.configs.elr import check_min_insync_replicas, clear_elr_records
+from kraftd.controller.configs.loggers import check_node_id
 from kraftd.controller.configs.resources import MIN_INSYNC_REPLICAS, Operation, ResourceType
 from kraftd.controller.configs.validation import invalid_config, invalid_request, validate_resource
 from kraftd.controller.configs.values import known_configs, node_config
@@ -74,7 +75,7 @@ def incremental_alter_configs(
         resource: Resource, latest: dict[str, incremental.AlterableConfig]
     ) -> Slices[list[Change]]:
         if resource.type == ResourceType.BROKER_LOGGER:
-            check_loggers(ctx, resource, latest.values())
+            change_log_levels(ctx, resource.name, latest.values(), validate_only=request.validate_only)
             return []
         current = known_configs(ctx, resource.type, resource.name)
         changes = []
@@ -187,20 +188,12 @@ def value_us(value: str | None) -> int:
     return CONFIG_US + (0 if value is None else len(value) // CHARS_PER_US)
 
 
-def check_loggers(ctx: Context, resource: Resource, configs: Iterable[incremental.AlterableConfig]) -> None:
-    """Changes of this node's log levels. Raises Refusal for all of them: kraftd has no loggers of Kafka's
-    names.
-    """
-    try:
-        is_here = parse_integer(resource.name, 32) == ctx.settings.node_id
-    except ValueError:
-        is_here = False
-    if not is_here:
-        raise invalid_request(f"This is node {ctx.settings.node_id}, not {resource.name!r}.")
-    for config in configs:
-        if config.config_operation in (Operation.SET, Operation.DELETE):
-            raise invalid_config(f"There is no logger {config.name!r}.")
-        raise invalid_request("A log level can be set or deleted, nothing else.")
+def change_log_levels(
+    ctx: Context, name: str, configs: Iterable[incremental.AlterableConfig], *, validate_only: bool
+) -> None:
+    """Change the log levels of the node of an id, which has to be this one. Raises Refusal."""
+    check_node_id(name, ctx.settings.node_id)
+    ctx.log_levels.change(configs, validate_only=validate_only)
 
 
 def absent_keys(ctx: Context, resource: Resource, changes: Iterable[Change]) -> tuple[str, ...]:

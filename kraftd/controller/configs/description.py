@@ -24,6 +24,7 @@ from kraftd.configdef.definition import (
 from kraftd.configdef.node import NodeConfig, server_key, server_synonyms
 from kraftd.configdef.text import parse_integer
 from kraftd.controller.configs.dynamic import dynamic_server_configs, overlaid
+from kraftd.controller.configs.loggers import ROOT
 from kraftd.controller.configs.resources import CLUSTER, ConfigSource, ResourceType
 from kraftd.controller.configs.validation import (
     cut,
@@ -78,17 +79,21 @@ def describe_configs(
     server = Server(ctx)
     results = []
     for resource in request.resources:
-        describe = DESCRIBERS[resource.resource_type]
         wanted: Wanted = None
         if resource.configuration_keys:
             wanted = yield from _wanted(server, resource.configuration_keys, pace)
         shown: list[DescribeConfigsResourceResult] = []
         try:
-            shown += [
-                answer(entry, request.include_synonyms)
-                for entry in describe(ctx, server, resource.resource_name, wanted)
-                if wanted is None or entry[0] in wanted
-            ]
+            if resource.resource_type == ResourceType.BROKER_LOGGER:
+                shown += logger_rows(ctx, resource.resource_name, wanted)
+            else:
+                shown += [
+                    answer(entry, request.include_synonyms)
+                    for entry in DESCRIBERS[resource.resource_type](
+                        ctx, server, resource.resource_name, wanted
+                    )
+                    if wanted is None or entry[0] in wanted
+                ]
         except Refusal as refusal:
             results.append(result(resource, (), refusal.code, refusal.message))
         except InvalidValue as error:
@@ -148,7 +153,7 @@ class Server:
     def known_keys(self) -> frozenset[str]:
         """The keys of all resources here."""
         definitions = (topic_def(), group_def(), client_metrics_def(), broker_def())
-        return frozenset().union(*definitions, self.effective, self.cluster)
+        return frozenset((ROOT,)).union(*definitions, self.effective, self.cluster)
 
     def _synonyms_of(self, name: str) -> list[DescribeConfigsSynonym]:
         key = server_key(name)
@@ -257,12 +262,12 @@ def server_entry(name: str, text: str | None, synonyms: list[DescribeConfigsSyno
     return name, None if hidden else text, key, synonyms, name not in facts.DYNAMIC
 
 
-def logger_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> Iterable[Entry]:
-    """Log levels of single loggers: kraftd has no loggers of Kafka's names."""
+def logger_rows(ctx: Context, name: str, wanted: Wanted) -> list[DescribeConfigsResourceResult]:
+    """The log levels of this node. Raises Refusal."""
     if not name:
         raise invalid_request("A node's id is needed: log levels have no default resource.")
     check_own_id(ctx, name)
-    return ()
+    return [row for row in ctx.log_levels.rows() if wanted is None or row.name in wanted]
 
 
 def check_own_id(ctx: Context, name: str) -> None:
@@ -279,7 +284,6 @@ def check_own_id(ctx: Context, name: str) -> None:
 DESCRIBERS: dict[int, Callable[[Context, Server, str, Wanted], Iterable[Entry]]] = {
     ResourceType.TOPIC: topic_entries,
     ResourceType.BROKER: broker_entries,
-    ResourceType.BROKER_LOGGER: logger_entries,
     ResourceType.CLIENT_METRICS: client_metrics_entries,
     ResourceType.GROUP: group_entries,
 }

@@ -16,7 +16,18 @@ import structlog  # noqa: E402
 if _hides_rich:
     del sys.modules[_RICH]
 
-LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
+LEVELS = {
+    "trace": 10,
+    "debug": 10,
+    "info": 20,
+    "warning": 30,
+    "warn": 30,
+    "error": 40,
+    "critical": 50,
+    "fatal": 50,
+}
+
+KAFKAS_LEVELS = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}  # by kraftd.log.level
 
 
 class _Stderr:
@@ -31,8 +42,8 @@ class _Stderr:
             sys.stderr.flush()
 
 
-def configure(format: str, level: str, node_id: int) -> None:
-    """Set up structlog: `format` is console, json or auto (console on a terminal)."""
+def configure(format: str, level: str, node_id: int) -> DaemonLog:
+    """Set up structlog: `format` is console, json or auto (console on a terminal); the daemon's logger."""
     if format == "auto":
         format = "console" if sys.stderr.isatty() else "json"
 
@@ -55,15 +66,23 @@ def configure(format: str, level: str, node_id: int) -> None:
         )
     structlog.configure(
         processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level.lower()]),
         logger_factory=structlog.WriteLoggerFactory(file=_Stderr()),  # type: ignore[arg-type]
-        cache_logger_on_first_use=True,
     )
+    return DaemonLog(level)
 
 
-def logger() -> Any:
-    """The daemon's logger."""
-    return structlog.get_logger()
+class DaemonLog:
+    """The daemon's logger, whose level changes while it runs."""
+
+    def __init__(self, level: str) -> None:
+        self.set_level(level)
+
+    def set_level(self, level: str) -> None:
+        """Leave out what is below a level: one of LEVELS, or one of Kafka's, in any case."""
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level.lower()]))
+        bound = structlog.get_logger().bind()
+        self.debug, self.info, self.warning = bound.debug, bound.info, bound.warning
+        self.error, self.critical = bound.error, bound.critical
 
 
 def _render_json(_logger: Any, _method: str, event: dict[str, Any]) -> str:

@@ -169,6 +169,14 @@ def test_configs_tool_describes_the_controller_itself(three_brokers: Cluster) ->
     assert f"node.id={CONTROLLER_ID} " in described
 
 
+def test_configs_tool_sets_the_level_of_the_controllers_log(three_brokers: Cluster) -> None:
+    logger = ("configs", "--entity-type", "broker-loggers", "--entity-name", CONTROLLER_ID)
+    assert "root=INFO " in three_brokers.controller_tool(*logger, "--describe").out
+    three_brokers.controller_tool(*logger, "--alter", "--add-config", "root=DEBUG")
+    assert "root=DEBUG " in three_brokers.controller_tool(*logger, "--describe").out
+    three_brokers.controller_tool(*logger, "--alter", "--add-config", "root=INFO")
+
+
 def test_storage_tool_describes_the_controllers_directory(three_brokers: Cluster) -> None:
     run = tools().run("storage", "info", "-c", three_brokers.controller.properties_file)
     assert run.code == 0, run.out + run.err
