@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from kraftd.groups.call import Call
 from kraftd.groups.config import GroupConfig
@@ -39,7 +39,7 @@ TOPIC_ID = bytes(range(16))
 
 
 class AnyTopic:
-    """Every topic exists."""
+    """Every topic exists, and nothing changes."""
 
     def topic_id(self, name: str) -> bytes | None:
         return TOPIC_ID
@@ -49,6 +49,26 @@ class AnyTopic:
 
     def has_partition(self, name: str, index: int) -> bool:
         return True
+
+    def partition_count(self, topic_id: bytes) -> int:
+        return 1
+
+    def version(self) -> int:
+        return 1
+
+    hashes_version = names_version = version
+
+    def names(self) -> Iterable[str]:
+        return ["orders"]
+
+    def topic_hash(self, name: str) -> int | None:
+        return 1
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        return {}
+
+    def dynamic_config(self, name: str) -> str | None:
+        return None
 
 
 def new_coordinator() -> GroupCoordinator:

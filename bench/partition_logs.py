@@ -15,6 +15,7 @@ import gc
 import json
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from kraftd.log.data.batches import VerifiedBatch
@@ -135,7 +136,7 @@ def idle(home: Path, count: int) -> Figures:
         log.segments[-1].finish(log.directory, log.opened)
         log.recovery_point = log.log_end
         log.write_snapshot(log.log_end, [])
-    for job in directories.checkpoints():
+    for job in directories.checkpoints_of(str(home)):
         job.run()
     (home / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
     del directories, log
@@ -168,7 +169,7 @@ def main() -> None:
     parser.add_argument("--recover-mib", type=int, default=1024)
     parser.add_argument("--home", type=Path, help="where to write; a temporary directory by default")
     options = parser.parse_args()
-    runs = {
+    runs: dict[str, Callable[[Path], Figures]] = {
         "append": appends,
         "read": reads,
         "recover": lambda home: recovery(home, options.recover_mib << 20),
