@@ -30,6 +30,7 @@ from bench.replication import MEASUREMENTS as OF_REPLICATION
 from bench.scale import scale
 from bench.whole import whole
 from testkit.fetch import KAFKA_VERSION
+from testkit.node import Kind
 
 PLOTS = Path(__file__).with_name("plots")
 RESULTS = Path(__file__).with_name("results")
@@ -75,7 +76,7 @@ def main() -> int:
     plan = QUICK if options.quick else Plan()
     if options.partitions:
         plan = replace(plan, partitions=options.partitions)
-    kinds = [options.controller] if options.controller else ["kraftd", "apache"]
+    kinds: list[Kind] = [options.controller] if options.controller else ["kraftd", "apache"]
     figures: dict[str, Figures] = {"kraftd": {}, "apache": {}}
     console, began = Console(highlight=False, width=None if sys.stdout.isatty() else 120), time.time()
     RESULTS.mkdir(exist_ok=True)

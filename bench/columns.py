@@ -117,18 +117,20 @@ def _varint(data: np.ndarray, at: int) -> tuple[int, int]:
 
 def _ints(rows: np.ndarray, at: int, count: int) -> np.ndarray:
     packed = np.ascontiguousarray(rows[:, at : at + 4 * count])
-    return packed.view(">i4").astype(np.int32).reshape(len(rows), count)
+    ints: np.ndarray = packed.view(">i4").astype(np.int32).reshape(len(rows), count)
+    return ints
 
 
 def _texts(ids: np.ndarray) -> pa.Array:
     """Ids of 16 bytes in Kafka's text form."""
-    padded = np.zeros((len(ids), 18), np.uint8)
+    padded: np.ndarray = np.zeros((len(ids), 18), np.uint8)
     padded[:, :16] = ids
-    a, b, c = (padded[:, at::3].astype(np.uint32) for at in range(3))
-    bits = a << 16 | b << 8 | c
+    bits: np.ndarray = np.zeros((len(ids), 6), np.uint32)
+    for at in range(3):
+        bits = bits << 8 | padded[:, at::3]
     text = np.stack([LETTERS[bits >> shift & 63] for shift in (18, 12, 6, 0)], axis=2).reshape(len(ids), 24)
     data = np.ascontiguousarray(text[:, :22])
-    offsets = np.arange(len(ids) + 1, dtype=np.int32) * 22
+    offsets: np.ndarray = np.arange(len(ids) + 1, dtype=np.int32) * 22
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
 
 

@@ -72,7 +72,7 @@ def failover_ms(three: Quorum, lose: Callable[[Controller], None]) -> float:
 
 def _leads(client: Client, epoch: int) -> bool:
     partition = client.call(DESCRIBE, 2).topics[0].partitions[0]
-    return (
+    return bool(
         partition.error_code == ErrorCode.NONE
         and partition.leader_epoch > epoch
         and partition.high_watermark > 0

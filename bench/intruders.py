@@ -278,7 +278,8 @@ def main() -> int:
             broker.unfence()
         for name, attack in ATTACKS.items():
             before_mib, before_lines = node.rss_mib(), node.log.read_text().count("\n")
-            ends_s, counts = time.time() + options.seconds, multiprocessing.Queue()
+            ends_s = time.time() + options.seconds
+            counts: multiprocessing.Queue[int] = multiprocessing.Queue()
             if attack is not None:
                 hostile = multiprocessing.Process(target=_attack, args=(attack, target, ends_s, counts))
                 hostile.start()

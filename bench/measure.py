@@ -5,10 +5,11 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.figures import Figures
 from bench.load import (
@@ -67,7 +68,7 @@ QUICK = Plan(
 
 
 @contextmanager
-def controller(kind: Kind, properties: dict[str, object] | None = None) -> Iterator[Cluster]:
+def controller(kind: Kind, properties: Mapping[str, object] | None = None) -> Iterator[Cluster]:
     """A fresh single-node quorum of this kind, formatted and started."""
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
         settings = {"broker.session.timeout.ms": 60_000, **(properties or {})}
@@ -115,7 +116,7 @@ def start_and_idle(kind: Kind, plan: Plan) -> Figures:
 
 
 def creates(
-    kind: Kind, plan: Plan, properties: dict[str, object] | None = None
+    kind: Kind, plan: Plan, properties: Mapping[str, object] | None = None
 ) -> tuple[list[float], list[float]]:
     """Milliseconds of single creates, one after another, and of requests with many topics."""
     with controller(kind, properties) as cluster, with_broker(cluster) as client:
@@ -163,12 +164,12 @@ def per_cpu_second(
 
 
 def heartbeat_accepted(answer: bytes) -> bool:
-    _, response = parse_response(ApiKey.BROKER_HEARTBEAT, HEARTBEAT_VERSION, answer)
+    response: Any = parse_response(ApiKey.BROKER_HEARTBEAT, HEARTBEAT_VERSION, answer)[1]
     return not response.error_code and not response.is_fenced
 
 
 def fetch_found_nothing_new(answer: bytes) -> bool:
-    _, response = parse_response(ApiKey.FETCH, FETCH_VERSION, answer)
+    response: Any = parse_response(ApiKey.FETCH, FETCH_VERSION, answer)[1]
     (partition,) = response.responses[0].partitions
     return not response.error_code and not partition.error_code and not partition.records
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -52,7 +53,7 @@ class _Alone:
 
 def batch_of(count: int, codec: int = 0, producer_id: int = -1) -> bytearray:
     """Records of 100 bytes without keys."""
-    rows = [(NOW_MS, None, bytes([65 + at % 26]) * RECORD_BYTES, []) for at in range(count)]
+    rows: list[Any] = [(NOW_MS, None, bytes([65 + at % 26]) * RECORD_BYTES, []) for at in range(count)]
     plain = build_records_batch(
         rows, producer_id=producer_id, producer_epoch=0 if producer_id >= 0 else -1,
         base_sequence=0 if producer_id >= 0 else -1,

@@ -32,7 +32,7 @@ GROUPS = {
 }
 Bar = tuple[str, float, str]  # name, times better, both values as text
 _BETTER, _WORSE, _LINE = "#2a6f97", "#c1666b", "#555555"
-_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
+_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
 
 
 def remember(report: dict[str, Any], folder: Path) -> dict[str, Any]:

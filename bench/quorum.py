@@ -6,7 +6,7 @@ import selectors
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,7 @@ FULL, QUICK = QuorumPlan(), QuorumPlan(propagations=8, announcements=5, sustaine
 
 @contextmanager
 def quorum(
-    kind: Kind, properties: dict[str, object] | None = None, release_version: str = ""
+    kind: Kind, properties: Mapping[str, object] | None = None, release_version: str = ""
 ) -> Iterator[Quorum]:
     """Three fresh controllers of this kind with a leader and the metadata.version of that release."""
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:

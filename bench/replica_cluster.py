@@ -118,7 +118,7 @@ def replica_cluster(
         tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home,
         ReplicaCluster(Path(home), kinds, controller_properties, broker_properties) as made,
     ):
-        yield made  # type: ignore[misc]
+        yield made
 
 
 def produce_request(topic: str, partitions: Sequence[int], records: int) -> ProduceRequest:

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,7 +224,7 @@ def _check(frame: bytes) -> None:
 # -- restarts
 
 
-def restart(world: World, source: str, last: dict[str, object]) -> None:
+def restart(world: World, source: str, last: Mapping[str, object]) -> None:
     """Stop and start the controller several times; the last start has other properties.
 
     Measured are the first answer to ApiVersions, the slowest one until the controller serves, and when it

@@ -11,6 +11,7 @@ import json
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import matplotlib
 
@@ -31,7 +32,7 @@ ROUNDS = 300
 VERSION = 17
 FETCH = 1
 PLOTS = Path(__file__).with_name("plots")
-_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
+_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
 
 
 def measure(count: int) -> tuple[float, int]:
@@ -42,7 +43,8 @@ def measure(count: int) -> tuple[float, int]:
     in_session = [FetchPartition(index, partition_max_bytes=1 << 20) for index in range(count)]
     everything = FetchRequest(session_epoch=0, topics=[FetchTopic("", topic_id(0), in_session)])
     (full,) = at_once(parked.fetch(0, everything, VERSION, 0))
-    session_id = full.response.session_id
+    answer: Any = full.response
+    session_id = answer.session_id
     took_us, size_bytes = [], 0
     moved: list[FetchPartition] = []
     for epoch in range(1, ROUNDS + 1):
@@ -58,12 +60,13 @@ def measure(count: int) -> tuple[float, int]:
             partitions[index].high_watermark += 1
             at_once(parked.changed(("many", index), 0))
         (done,) = at_once(parked.fetch(0, request, VERSION, 0))
-        parts = encode_response(FETCH, VERSION, 1, done.response)
+        answer = done.response
+        parts = encode_response(FETCH, VERSION, 1, answer)
         took_us.append((time.process_time_ns() - began) / 1000)
         size_bytes = sum(map(len, parts))
         moved = [
             FetchPartition(one.partition_index, fetch_offset=one.high_watermark, partition_max_bytes=1 << 20)
-            for topic in done.response.responses
+            for topic in answer.responses
             for one in topic.partitions
         ]
         assert len(moved) == CHANGED

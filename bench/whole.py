@@ -109,7 +109,7 @@ def make_topic(node: Server, name: str, partitions: int = 1) -> bytes:
                 MetadataRequest([MetadataRequestTopic(name=name)]), METADATA_VERSION
             ).topics
             found = topic.topic_id
-            return sum(each.leader_id >= 0 for each in topic.partitions) == partitions
+            return bool(sum(each.leader_id >= 0 for each in topic.partitions) == partitions)
 
         wait_until(is_led, f"{name} has leaders")
     return found
@@ -191,7 +191,8 @@ def produces(node: Server, plan: Plan) -> Figures:
 
 def round_trips(node: CombinedNode, topic_id: bytes) -> Figures:
     """One record after another: until it is acknowledged by all, and until a waiting consumer has it."""
-    acknowledged, seen = [], []
+    acknowledged: list[float] = []
+    seen: list[float] = []
     selector = selectors.DefaultSelector()
     with client_of(node) as producer, client_of(node) as consumer:
         selector.register(producer.socket, selectors.EVENT_READ, producer)

@@ -61,7 +61,7 @@ class Client:
         return self._read(size)
 
     def _read(self, size: int) -> bytes:
-        data = self._stream.read(size)
+        data: bytes = self._stream.read(size)
         if len(data) < size:
             raise ConnectionError("the connection was closed")
         return data

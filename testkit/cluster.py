@@ -10,10 +10,11 @@ import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata, PartitionMetadata
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._metadata import ClusterMetadata, PartitionMetadata
 
 from kraftd.messages.metadata_request import MetadataRequest
 from kraftd.messages.metadata_response import MetadataResponse
@@ -80,7 +81,7 @@ class Cluster:
     def __repr__(self) -> str:
         return f"<Cluster {self.cluster_id} {self.controller!r} brokers {sorted(self.brokers)}>"
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
 from kraftd.messages.describe_quorum_request import PartitionData as AskedPartition
@@ -24,7 +25,7 @@ DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [AskedPartition(META
 class Quorum(Cluster):
     """Controllers by id, each of either kind, in one static or dynamic quorum; brokers as in any cluster."""
 
-    before_close: Callable[[Quorum], None] | None = None  # of the class: called with each quorum that ends
+    before_close: ClassVar[Callable[[Quorum], None] | None] = None  # called with each that ends
 
     def __init__(
         self,

@@ -170,7 +170,7 @@ def _probe_health(port: int, times_ms: list[float], failed: list[float], ends: t
 def _measure(pipe: Any, target: Target, name: str, first_broker: int) -> None:
     """Measure from the parent's word to its next; the target of the process."""
     times: Times = {"fetch": [], "heartbeat": [], "operation": [], "health": [], "health_failed": []}
-    brokers = []
+    brokers: list[BenchBroker] = []
     first = _Leader(target.ports)
     deadline = time.monotonic() + GIVE_UP_S
     while len(brokers) < BROKERS:

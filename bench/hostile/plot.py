@@ -13,7 +13,7 @@ from matplotlib import pyplot
 
 FIGURES_FILE = "hostile.json"
 _COLORS = ("#bc4b51", "#2a6f97", "#9a9a9a", "#5b8e7d")
-_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
+_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
 
 _NO_LEADER = ", no leader afterwards"
 

@@ -116,9 +116,9 @@ class Large(NamedTuple):
         request = self.make(target.elements or self.elements)
         key = api_key(request)
         frame = b"".join(encode_request(key, valid_versions(key)[1], 7, "hostile", request))
-        return partial(self, frame=frame)
+        return partial(self.attack, frame=frame)
 
-    def __call__(self, target: Target, connections: int, counts: Counts, *, frame: bytes) -> None:
+    def attack(self, target: Target, connections: int, counts: Counts, *, frame: bytes) -> None:
         port = target.broker_port if self.through_broker else target.port
         _on_each(connections, lambda: _send_again_and_again(target.attacker, port, frame, 1, counts))
 
