@@ -47,7 +47,8 @@ from kraftd.wire.primitives import Buffer
 COMMITTED = "committed"
 # Their answers are made of the request, the image, its leader and constants alone.
 KEPT_APIS = (ApiKey.METADATA,)
-REPEATED_APIS = (ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT)  # whose handlers may set `Call.again`
+# Their handlers may set `Call.again` or `Call.varied`.
+REPEATED_APIS = (ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_COMMIT)
 
 Slices = Iterator[None]
 

@@ -92,6 +92,12 @@ class Batches:
         batch.size_bytes += size_bytes
         self.next_offset += 1
 
+    def add_all(self, batch: Batch, records: list[KeyAndValue], size_bytes: int) -> None:
+        """Put records into a batch, of that size together."""
+        batch.records += records
+        batch.size_bytes += size_bytes
+        self.next_offset += len(records)
+
     def to_send(self) -> Batch | None:
         """The next batch to append, unless one is on its way."""
         if not self.queue or self.queue[0].is_sent:

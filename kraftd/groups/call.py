@@ -63,7 +63,8 @@ class Call:
     allows_quietly: the same without an audit event, where the verdict only decides how much is seen.
     guard: of the verification of a transaction's part (KIP-890). in_slices: a long answer is built in slices.
     divided: what `consumer.divisions` made for a heartbeat. again: takes the same request again, at a time in
-    milliseconds; returns False, and does nothing, if the answer may be another one then.
+    milliseconds; returns False, and does nothing, if the answer may be another one then. varied: takes the
+    same request with other numbers (`offsets.repeated_commit`).
     """
 
     __slots__ = (
@@ -77,6 +78,7 @@ class Call:
         "in_slices",
         "is_answered",
         "token",
+        "varied",
         "version",
     )
 
@@ -98,6 +100,7 @@ class Call:
         self.in_slices = False
         self.divided: object = None
         self.again: Callable[[int], bool] | None = None
+        self.varied: Any = None
         self.is_answered = False
 
     def __repr__(self) -> str:

@@ -44,6 +44,7 @@ from kraftd.groups.listing import listed_groups
 from kraftd.groups.offsets.commit import commit, commit_in_transaction, delete_offsets
 from kraftd.groups.offsets.fetch import fetch_offsets
 from kraftd.groups.offsets.removal import delete_groups
+from kraftd.groups.offsets.repeated_commit import RepeatedCommit, may_repeat
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.repeating import Again, Repetition, repetition, repetition_of_classic
 from kraftd.groups.shard import Answer, Refuse, ShardStatus
@@ -249,6 +250,8 @@ class GroupCoordinator(GroupShards):
             outcome = commit(state, part, call.version)
             if answered:
                 outcome.response = known.merge_commit(answered, outcome.response, call.version)
+            elif may_repeat(part, call.version, len(outcome.records)):
+                call.varied = RepeatedCommit(self, part, call.version)
             return outcome
 
         def refuse(error: ErrorCode) -> Message:

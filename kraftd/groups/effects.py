@@ -12,11 +12,18 @@ from kraftd.wire.message import Message
 
 
 class Respond(Effect, frozen=True):
-    """Answer the request of a token. Each token is answered at most once. again: as in Call."""
+    """Answer the request of a token. Each token is answered at most once. again, varied: as in Call."""
 
     token: Any
     response: Message
     again: Callable[[int], bool] | None = None
+    varied: Any = None
+
+
+class RespondAgain(Effect, frozen=True):
+    """Answer the request of a token as the one that it repeats. Each token is answered at most once."""
+
+    token: Any
 
 
 class RespondInSlices(Effect, frozen=True):

@@ -28,7 +28,7 @@ from kraftd.groups.effects import (
 )
 from kraftd.groups.events import RecordsRead
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.records import CoordinatorRecord, UnreadableRecord, encode_record
+from kraftd.groups.records import CoordinatorRecord, KeyAndValue, UnreadableRecord, encode_record
 from kraftd.groups.shard_loader import ShardLoader
 from kraftd.groups.timeline import Timeline
 from kraftd.wire.batch import CorruptBatch
@@ -270,6 +270,10 @@ class Shard:
             return
         if outcome.response is None and outcome.after is None and (refuse is None or not outcome.records):
             return
+        self.answer_later(outcome, answer, refuse)
+
+    def answer_later(self, outcome: Outcome, answer: Answer | None, refuse: Refuse | None) -> None:
+        """Answer an operation once all that is written is committed, or at once if it is."""
         end_offset = self.batches.next_offset
         timeout_ms = self.limits.write_timeout_ms if outcome.timeout_ms is None else outcome.timeout_ms
         deadline_ms = self.state.now_ms + timeout_ms
@@ -277,7 +281,8 @@ class Shard:
         if end_offset <= self.state.timeline.committed:
             self.end([waiting], None)
         else:
-            self._timeout_ms = min(self._timeout_ms, deadline_ms) if self.waiting else deadline_ms
+            if not self.waiting or deadline_ms < self._timeout_ms:
+                self._timeout_ms = deadline_ms
             self.waiting.append(waiting)
 
     def add_records(self, outcome: Outcome, producer: Producer) -> bool:
@@ -300,6 +305,12 @@ class Shard:
                 self.on_record(record, batches.next_offset, producer[0])
             batches.add(batch, pair, size)
         return True
+
+    def add_encoded(self, records: list[KeyAndValue], needed: int) -> None:
+        """Put records of this size into one batch. The caller knows that they fit, and applies them."""
+        self.unsent[self.partition] = self
+        batches = self.batches
+        batches.add_all(batches.open_batch(needed), records, needed)
 
     def flush(self) -> None:
         """Append the next batch, unless one is on its way."""

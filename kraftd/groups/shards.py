@@ -144,7 +144,8 @@ class Shards(Generic[S]):
         """Answer a call, unless it is answered."""
         if not call.is_answered:
             call.is_answered = True
-            self.effects.append(Respond(call.token, self.in_version(response, call.version), call.again))
+            shown = self.in_version(response, call.version)
+            self.effects.append(Respond(call.token, shown, call.again, call.varied))
 
     # Finding a shard
 

@@ -56,7 +56,12 @@ class Timeline:
 
     def _note(self, mapping: dict[Any, Any], key: Any, before: Any) -> None:
         self._changes.append((self.offset, mapping, key, before))
-        self._before.setdefault((id(mapping), key), deque()).append(before)
+        place = id(mapping), key
+        earlier = self._before.get(place)
+        if earlier is None:
+            self._before[place] = deque((before,))
+        else:
+            earlier.append(before)
 
     def committed_value(self, mapping: dict[K, V], key: K) -> V | None:
         """What a key was at the high watermark; None if it was not there."""
@@ -85,10 +90,12 @@ class Timeline:
         changes = self._changes
         while changes and changes[0][0] < offset:
             _, mapping, key, _ = changes.popleft()
-            before = self._before[id(mapping), key]
-            before.popleft()
-            if not before:
-                del self._before[id(mapping), key]
+            place = id(mapping), key
+            before = self._before[place]
+            if len(before) > 1:
+                before.popleft()
+            else:
+                del self._before[place]
 
     def revert(self, offset: int) -> None:
         """Take back the changes of the records at an offset and after it, the latest first."""

@@ -125,6 +125,7 @@ class Boundary:
                 kept, place = memo.find(connection_id, event.listener, frame)
                 if kept is not None:
                     self._answer_again(event, slot, frame, kept)
+                if kept is not None or memo.repeated.take_varied(event, slot, frame):
                     slot += 1
                     continue
             try:
@@ -365,9 +366,13 @@ class Boundary:
         """Answer at once. Raises EncodeError when the call's version cannot carry the response."""
         errors = self.count(call, response)
         parts = call.frame_with(response, errors)
-        if call.again is not None and self.memo is not None and isinstance(call.place, bytes):
-            self.memo.repeated.keep(call, call.place, parts, call.again)
+        if self.memo is not None and isinstance(call.place, bytes):
+            self.memo.repeated.keep(call, call.place, parts)
         self.send(call, parts)
+
+    def answer_as_before(self, call: Call) -> None:
+        """Answer a call that a Varied has taken, as its former request."""
+        self.send(call, call.place.parts(call.correlation_id))
 
     def answer_paced(self, call: Call, response: Message) -> None:
         """As `answer`; a large request is answered in slices, which consume the response."""

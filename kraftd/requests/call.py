@@ -47,11 +47,11 @@ class Call(msgspec.Struct, eq=False, gc=False):
     `arrived_ns` is of the runner's clock, 0 if nothing is measured. `settled` becomes true with its answer,
     even if that waits for a commit: a later fault is logged and not answered. `place` is where an AnswerMemo
     may keep the answer. `again` does what the request does once more, and returns whether the answer is the
-    same. `is_large`: the lane of large requests serves it. `throttle_ms` is how long the
-    requester's next large request has to wait: its answer says so, where the response can. `mute_ms` is how
-    long its connection is not read once it is answered, for a quota; the answer says that, too. `by_broker`:
-    the broker of this process passes it on to the controller. `refused_rows` are the responses to resources
-    that a broker refused before it passed on the others.
+    same; `varied` does so for one with other numbers. `is_large`: the lane of large requests serves it.
+    `throttle_ms` is how long the requester's next large request has to wait: its answer says so, where
+    the response can. `mute_ms` is how long its connection is not read once it is answered, for a quota;
+    the answer says that, too. `by_broker`: the broker of this process passes it on to the controller.
+    `refused_rows` are the responses to resources that a broker refused before it passed on the others.
     """
 
     connection_id: int
@@ -71,6 +71,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     settled: bool = False
     place: Any = None
     again: Callable[[], bool] | None = None
+    varied: Any = None
     throttle_ms: int = 0
     mute_ms: int = 0
     by_broker: bool = False

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import NamedTuple
 
 from kraftd.requests.call import Call
 from kraftd.wire.primitives import Buffer
+
+_CORRELATION_ID = Struct(">i")
 
 
 class KeptAnswer(NamedTuple):
@@ -15,6 +18,10 @@ class KeptAnswer(NamedTuple):
     version: int
     size: bytes
     rest: bytes
+
+    def parts(self, correlation_id: int) -> list[Buffer]:
+        """The answer to another request."""
+        return [self.size, _CORRELATION_ID.pack(correlation_id), self.rest]
 
 
 def kept_answer(call: Call, parts: list[Buffer]) -> KeptAnswer:

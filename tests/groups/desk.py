@@ -18,6 +18,7 @@ from kraftd.groups.effects import (
     PartitionLoaded,
     ReadRecords,
     Respond,
+    RespondAgain,
     ScheduleLoading,
 )
 from kraftd.groups.events import (
@@ -111,7 +112,8 @@ class Desk:
         self.now_ms = 1_000_000
         self.logs: dict[int, list[Logged]] = {number: [] for number in range(partition_count)}
         self.committed: dict[int, int] = dict.fromkeys(self.logs, 0)
-        self.answers: dict[int, Message] = {}
+        self.answers: dict[int, Any] = {}  # None: that of the request before
+        self.varied: Any = None  # what takes the last commit with other offsets
         self.notes: list[Effect] = []
         self.asked: list[AskShareCoordinators | FindLatestOffsets] = []  # not answered yet
         self.is_held = False
@@ -158,8 +160,12 @@ class Desk:
             if isinstance(effect, Respond):
                 assert effect.token not in self.answers, f"{effect!r} is the second answer"
                 self.answers[effect.token] = effect.response
+                self.varied = effect.varied or self.varied
                 if effect.again is not None:
                     self.repeatable[effect.token] = effect.again
+            elif isinstance(effect, RespondAgain):
+                assert effect.token not in self.answers, f"{effect!r} is the second answer"
+                self.answers[effect.token] = None
             elif isinstance(effect, AppendRecords | AppendMarker):
                 self.append(effect)
             elif isinstance(effect, ReadRecords):

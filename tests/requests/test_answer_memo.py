@@ -175,6 +175,7 @@ def test_a_kept_answer_has_the_requests_correlation_id_and_is_counted() -> None:
             "throttle_ms": 0,
             "mute_ms": 0,
             "again": None,
+            "varied": None,
             "by_broker": False,
             "refused_rows": (),
         }

@@ -5,7 +5,7 @@ It loads a partition of its topic when this broker becomes its leader, and drops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -20,6 +20,7 @@ from kraftd.groups.effects import (
     PartitionLoaded,
     ReadRecords,
     Respond,
+    RespondAgain,
     ScheduleLoading,
 )
 from kraftd.groups.events import (
@@ -36,6 +37,7 @@ from kraftd.partition.partition import ACKS_ALL
 from kraftd.partition.producer_entry import LEGACY_TRANSACTIONS, TRANSACTIONAL
 from kraftd.partition.validation import ProduceRefusal
 from kraftd.recent import Recent
+from kraftd.requests.repeated_requests import Varied
 from kraftd.types import ZERO_UUID
 from kraftd.wire.end_marker import build_end_marker
 from kraftd.wire.error_code import ErrorCode
@@ -125,6 +127,7 @@ class Coordination:
         self._is_due_known = False  # until the coordinator does something
         self._performers: dict[type, Callable[[Any], None]] = {
             Respond: self._respond,
+            RespondAgain: lambda effect: self._node.boundary.answer_as_before(effect.token),
             AppendRecords: self._append,
             AppendMarker: self._append_marker,
             ReadRecords: self._read,
@@ -154,11 +157,24 @@ class Coordination:
         again = effect.again
         if again is not None:
             call.again = lambda: again(self._node.wall_ms)
+        if effect.varied is not None:
+            call.varied = Varied(effect.varied.places, partial(self._take_varied, effect.varied))
         self._node.guarded(call, partial(self.answer, call, effect.response))
 
     def answer(self, call: Call, response: Any) -> None:
         """Answer a call."""
         self._node.boundary.answer(call, response)
+
+    def _take_varied(self, varied: Any, call: Call, longs: Sequence[int], integers: Sequence[int]) -> bool:
+        call.settled = True
+        self._is_due_known = False
+        try:
+            taken: bool = varied.take(call, longs, integers, self._node.wall_ms)
+        except Exception as error:
+            call.settled = False
+            self._node.boundary.guard(call, error)
+            return True
+        return taken
 
     def follow_image(self) -> None:
         """Take what the coordinator needs to know of the image, if it has changed."""

@@ -56,8 +56,7 @@ def commit(state: ShardState, request: OffsetCommitRequest, version: int) -> Out
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         group = state.new_classic_group(request.group_id)
     check = group.check_commit(request.member_id, request.group_instance_id, generation, False, version)
-    if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
-        heard(state, group, group.members[request.member_id])
+    hear(state, group, request.member_id)
     expires_ms = NO_TIME if request.retention_time_ms == NO_TIME else state.now_ms + request.retention_time_ms
 
     def answer(topic: Any, rows: list[Any]) -> OffsetCommitResponseTopic:
@@ -65,6 +64,12 @@ def commit(state: ShardState, request: OffsetCommitRequest, version: int) -> Out
 
     records, topics = _noted(state, request, answer, OffsetCommitResponsePartition, expires_ms, check)
     return Outcome(records, OffsetCommitResponse(topics=topics))
+
+
+def hear(state: ShardState, group: Group, member_id: str) -> None:
+    """Begin the session of a classic group's member anew, which has committed."""
+    if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
+        heard(state, group, group.members[member_id])
 
 
 def commit_in_transaction(state: ShardState, request: TxnOffsetCommitRequest, version: int) -> Outcome:

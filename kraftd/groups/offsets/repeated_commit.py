@@ -1,0 +1,223 @@
+"""Commits of a member that differ from its last one in their offsets and leader epochs alone.
+
+A consumer commits the same partitions again and again. Such a request is not decoded. What its records have
+in common with those of the one before is kept, and the answer is the kept one. The group, the member and the
+topics are looked up for every commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from struct import Struct
+from typing import Any, NamedTuple
+
+from kraftd.ground.refusal import Refusal
+from kraftd.groups.answers import refused_commit
+from kraftd.groups.batches import BATCH_BYTES, size_of
+from kraftd.groups.effects import Respond, RespondAgain
+from kraftd.groups.errors import answer_to_failed_append
+from kraftd.groups.group_shards import GroupShards
+from kraftd.groups.offsets.commit import NO_TIME, hear
+from kraftd.groups.offsets.committed import Committed
+from kraftd.groups.offsets.store import TopicPartition
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.records import OFFSET_COMMIT_VERSION, KeyAndValue, encode_record, offset_record
+from kraftd.groups.shard import ShardStatus
+from kraftd.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
+from kraftd.messages.offset_commit_value import OffsetCommitValue
+from kraftd.types import ZERO_UUID
+from kraftd.wire.codec import encode_bytes
+from kraftd.wire.error_code import ErrorCode
+
+EPOCH_VERSION = 6  # of OffsetCommit: a leader epoch follows the offset
+NUMBERS_BYTES = 12  # an offset and a leader epoch
+MOST_PARTITIONS = 32
+
+_AGAIN = object()  # in the place of a response: the answer is the kept one
+_SAME = Outcome(response=_AGAIN)
+
+
+class _Row(NamedTuple):
+    """What the records of a partition have in common; the layout is of offset, leader epoch and time."""
+
+    place: TopicPartition
+    metadata: str
+    topic_id: bytes
+    key: bytes
+    layout: Struct
+    head: bytes
+    text: bytes
+    tail: bytes
+
+
+class RepeatedCommit:
+    """A way to take an OffsetCommit again with other offsets; the request is of topics that are known."""
+
+    __slots__ = ("_levels", "_needed", "_partition", "_request", "_rows", "_shards", "_version")
+
+    def __init__(self, shards: GroupShards, request: OffsetCommitRequest, version: int) -> None:
+        self._shards = shards
+        self._request = request
+        self._version = version
+        self._levels = shards.partition_count, shards.group_version
+        self._partition = shards.partition_for(request.group_id)
+        self._rows: list[_Row] = []  # made with the second commit: many members send no second
+        self._needed = 0
+
+    def __repr__(self) -> str:
+        return f"<RepeatedCommit of {self._request.group_id}>"
+
+    def places(self, frame: bytes) -> list[int]:
+        """Where offsets and leader epochs are in the frame of the request, from its end; none if it has bytes
+        of another meaning.
+        """
+        if not frame.endswith(encode_bytes(self._request, self._version)):
+            return []
+        return places_of_numbers(self._request, self._version)
+
+    def take(self, token: Any, offsets: Sequence[int], leader_epochs: Sequence[int], now_ms: int) -> bool:
+        """Commit these offsets, in the order of the request; the token is answered once that is final.
+
+        Returns False, and does nothing, if the commit may be refused, or is to be looked at in full.
+        """
+        shards = self._shards
+        shard = shards.shards.get(self._partition)
+        if shard is None or shard.status is not ShardStatus.ACTIVE:
+            return False
+        rows, request, state = self._rows or self._prepare(), self._request, shard.state
+        if (shards.partition_count, shards.group_version) != self._levels:
+            return False
+        if self._needed + BATCH_BYTES > shard.batches.max_bytes or not self._knows_topics():
+            return False
+        group_id = request.group_id
+        group = state.groups.get(group_id)
+        if group is None:
+            return False
+        state.now_ms = now_ms
+        state.timeline.offset = shard.batches.next_offset
+        member_id, generation = request.member_id, request.generation_id_or_member_epoch
+        try:
+            check = group.check_commit(member_id, request.group_instance_id, generation, False, self._version)
+        except Refusal:
+            return False
+        if check is not None:
+            return False
+        hear(state, group, member_id)
+        encoded: list[KeyAndValue] = [
+            (key, layout.pack(head, offset, leader_epoch, text, now_ms, tail))
+            for (_, _, _, key, layout, head, text, tail), offset, leader_epoch in zip(
+                rows, offsets, leader_epochs, strict=True
+            )
+        ]
+        put, record_offset = state.offsets.put, state.timeline.offset
+        shard.add_encoded(encoded, self._needed)
+        for row, offset, leader_epoch in zip(rows, offsets, leader_epochs, strict=True):
+            state.timeline.offset = record_offset
+            put(
+                group_id,
+                row.place,
+                Committed(offset, leader_epoch, row.metadata, now_ms, NO_TIME, row.topic_id, record_offset),
+            )
+            record_offset += 1
+        state.counts.offset_commits += len(rows)
+        shard.answer_later(_SAME, partial(self._answer, token), self._refuse)
+        return True
+
+    def _knows_topics(self) -> bool:
+        topics = self._shards.topics
+        for topic in self._request.topics:
+            if topics.topic_id(topic.name) != topic.topic_id:
+                return False
+            for row in topic.partitions:
+                if not topics.has_partition(topic.name, row.partition_index):
+                    return False
+        return True
+
+    def _prepare(self) -> list[_Row]:
+        group_id = self._request.group_id
+        for topic in self._request.topics:
+            for row in topic.partitions:
+                self._rows.append(_row(group_id, topic.name, topic.topic_id, row))
+        values = (one.layout.pack(one.head, 0, 0, one.text, 0, one.tail) for one in self._rows)
+        self._needed = sum(size_of((row.key, value)) for row, value in zip(self._rows, values, strict=True))
+        return self._rows
+
+    def _answer(self, token: Any, response: Any) -> None:
+        effect = RespondAgain(token) if response is _AGAIN else Respond(token, response)
+        self._shards.effects.append(effect)
+
+    def _refuse(self, error: ErrorCode) -> Any:
+        return refused_commit(self._request, answer_to_failed_append(error))
+
+
+def may_repeat(request: OffsetCommitRequest, version: int, record_count: int) -> bool:
+    """Return whether a member may send a request again that has led to these records, with other offsets."""
+    return (
+        version >= EPOCH_VERSION
+        and request.member_id != ""
+        and request.generation_id_or_member_epoch >= 0
+        and request.retention_time_ms == NO_TIME
+        and sum(len(topic.partitions) for topic in request.topics) == record_count <= MOST_PARTITIONS
+    )
+
+
+def places_of_numbers(request: OffsetCommitRequest, version: int) -> list[int]:
+    """Where the offsets and leader epochs of a request are in its bytes, from their end: where two requests
+    differ that differ in these alone.
+    """
+    low, high = (encode_bytes(_with_numbers(request, number), version) for number in (0, -1))
+    size, places, at = len(low), [], 0
+    while at < size:
+        if low[at] == high[at]:
+            at += 1
+        else:
+            places.append(size - at)
+            at += NUMBERS_BYTES
+    return places
+
+
+def _with_numbers(request: OffsetCommitRequest, number: int) -> OffsetCommitRequest:
+    topics = [
+        type(topic)(
+            topic.name,
+            topic.topic_id,
+            [
+                OffsetCommitRequestPartition(
+                    row.partition_index, number, number, committed_metadata=row.committed_metadata
+                )
+                for row in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return OffsetCommitRequest(
+        request.group_id,
+        request.generation_id_or_member_epoch,
+        request.member_id,
+        request.group_instance_id,
+        request.retention_time_ms,
+        topics,
+    )
+
+
+def _row(group_id: str, topic: str, topic_id: bytes, asked: OffsetCommitRequestPartition) -> _Row:
+    metadata = asked.committed_metadata or ""
+    value = OffsetCommitValue(0, 0, metadata, 0, NO_TIME, topic_id or ZERO_UUID)
+    key, whole = encode_record(offset_record(group_id, topic, asked.partition_index, value))
+    assert whole is not None
+    # Version, offset, leader epoch, metadata, time, topic id: only the last two follow the metadata's bytes.
+    text = encode_bytes(OffsetCommitValue(0, 0, metadata, 0, NO_TIME, ZERO_UUID), OFFSET_COMMIT_VERSION)
+    length = len(text) - NUMBERS_BYTES - 8 - 1  # without the time and the count of tagged fields
+    at = 2 + NUMBERS_BYTES + length
+    layout = Struct(f">2sqi{length}sq{len(whole) - at - 8}s")
+    return _Row(
+        (topic, asked.partition_index),
+        metadata,
+        topic_id or ZERO_UUID,
+        key,
+        layout,
+        whole[:2],
+        whole[2 + NUMBERS_BYTES : at],
+        whole[at + 8 :],
+    )

@@ -1,0 +1,198 @@
+"""Commits that are taken again with other offsets, without being decoded, do what decoded ones do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from kraftd.groups.events import PartitionResigned
+from kraftd.groups.offsets.repeated_commit import places_of_numbers
+from kraftd.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraftd.wire.codec import encode_bytes
+from kraftd.wire.error_code import ErrorCode
+from tests.groups.consumer.members import Consumer
+from tests.groups.desk import Desk
+from tests.groups.requests import commit, fetch, join, stable_group
+
+VERSION = 9
+TOPICS = {"orders": 4, "audit": 2}
+
+
+def request_of(
+    member: str, numbers: list[tuple[int, int]], metadata: list[str | None], generation: int = 1
+) -> OffsetCommitRequest:
+    """A commit of all six partitions."""
+    rows = [
+        OffsetCommitRequestPartition(index, *pair, text)
+        for index, pair, text in zip((0, 1, 2, 3, 0, 1), numbers, metadata, strict=True)
+    ]
+    topics = [
+        OffsetCommitRequestTopic("orders", partitions=rows[:4]),
+        OffsetCommitRequestTopic("audit", partitions=rows[4:]),
+    ]
+    return OffsetCommitRequest("g", generation, member, topics=topics)
+
+
+def drawn(random: Random) -> list[tuple[int, int]]:
+    return [(random.getrandbits(63), random.randrange(-1, 1 << 31)) for _ in range(6)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_repeated_commit_writes_what_a_decoded_one_writes(seed: int) -> None:
+    random = Random(seed)
+    metadata = [random.choice([None, "", "x" * random.randrange(300), "ä"]) for _ in range(6)]
+    short, full = Desk(), Desk()
+    (name,), _ = stable_group(short, 1), stable_group(full, 1)
+    for desk in (short, full):
+        desk.ask(request_of(name, drawn(Random(seed)), metadata), VERSION)
+    assert short.varied is not None
+    for token in range(1000, 1010):
+        numbers = drawn(random)
+        short.wait(1000)
+        full.wait(1000)
+        assert short.varied.take(token, *zip(*numbers, strict=True), short.now_ms)
+        short.flush()
+        assert short.answers[token] is None
+        full.ask(request_of(name, numbers, metadata), VERSION)
+    assert short.logs == full.logs
+    assert short.ask(fetch("g"), 8) == full.ask(fetch("g"), 8)
+    assert short.coordinator.counts.offset_commits == full.coordinator.counts.offset_commits
+    short.reload()
+    assert short.ask(fetch("g"), 8) == full.ask(fetch("g"), 8)
+
+
+@pytest.mark.parametrize("version", range(6, 11))
+def test_the_places_of_offsets_are_found_in_every_version(version: int) -> None:
+    random = Random(version)
+    numbers = drawn(random)
+    request = request_of("m", numbers, ["", None, "text", "ä", "", "y" * 200])
+    encoded = encode_bytes(request, version)
+    places = places_of_numbers(request, version)
+    found = [encoded[len(encoded) - place :][:12] for place in places]
+    assert found == [a.to_bytes(8, "big") + b.to_bytes(4, "big", signed=True) for a, b in numbers]
+
+
+def of_member(desk: Desk) -> Any:
+    """What takes the commit of the only member of a classic group again."""
+    (name,) = stable_group(desk, 1)
+    desk.ask(commit(1, 1, name), VERSION)
+    return desk.varied
+
+
+def of_consumer(desk: Desk) -> Any:
+    one = Consumer(desk.ask, "m1")
+    one.join()
+    desk.ask(commit(1, one.epoch, "m1"), VERSION)
+    return desk.varied
+
+
+@pytest.mark.parametrize("begin", [of_member, of_consumer])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda desk: desk.topics.change("orders", None),
+        lambda desk: desk.topics.change("orders", 0),
+        lambda desk: setattr(desk.topics, "topic_id", lambda _: b"\2" * 16),
+        lambda desk: desk.step(PartitionResigned(0)),
+        lambda desk: setattr(desk.coordinator, "group_version", 0),
+        lambda desk: desk.wait(700_000),  # its session is over
+    ],
+)
+def test_what_a_commit_depends_on_is_looked_at_anew(
+    begin: Callable[[Desk], Any], change: Callable[[Desk], object]
+) -> None:
+    desk = Desk()
+    found = begin(desk)
+    assert found.take(900, [2], [-1], desk.now_ms)
+    desk.flush()
+    change(desk)
+    assert not found.take(901, [3], [-1], desk.now_ms)
+    assert 901 not in desk.answers
+
+
+def test_a_member_of_another_generation_or_epoch_commits_in_full() -> None:
+    classic = Desk()
+    found = of_member(classic)
+    classic.send(join("g", ""), 3)
+    classic.wait(300_000)
+    assert not found.take(900, [2], [-1], classic.now_ms)
+    consumers = Desk()
+    found = of_consumer(consumers)
+    Consumer(consumers.ask, "m2").join()
+    consumers.wait(5_000)
+    Consumer(consumers.ask, "m1").join()
+    assert not found.take(900, [2], [-1], consumers.now_ms)
+
+
+def test_a_repeated_commit_is_a_sign_of_life_of_a_classic_member() -> None:
+    desk = Desk()
+    found = of_member(desk)
+    for token in range(900, 910):
+        desk.wait(9_999)
+        assert found.take(token, [2], [-1], desk.now_ms)
+        desk.flush()
+    desk.wait(10_000)
+    assert not found.take(999, [2], [-1], desk.now_ms)
+
+
+def test_a_repeated_commit_is_answered_once_it_is_committed() -> None:
+    desk = Desk()
+    found = of_member(desk)
+    desk.is_held = True
+    found.take(900, [5], [-1], desk.now_ms)
+    desk.flush()
+    assert 900 not in desk.answers
+    desk.release()
+    assert desk.answers[900] is None
+
+
+def test_a_repeated_commit_that_cannot_be_appended_is_refused_and_taken_back() -> None:
+    desk = Desk()
+    found = of_member(desk)
+    before = desk.ask(fetch("g"), 8)
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    found.take(900, [5], [-1], desk.now_ms)
+    desk.flush()
+    (topic,) = desk.answers[900].topics
+    assert [row.error_code for row in topic.partitions] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    desk.failure = None
+    assert desk.ask(fetch("g"), 8) == before
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (commit(5), VERSION),  # of no member: the audit looks at it
+        (commit(5, 1, "?", metadata="x" * 5000), VERSION),  # too long
+        (commit(5, 1, "?", partition=7), VERSION),
+        (commit(5, 1, "?", retention_ms=1000), 4),
+        (commit(5, 1, "?"), 5),  # it has no leader epochs
+    ],
+)
+def test_other_commits_are_taken_in_full(request_: OffsetCommitRequest, version: int) -> None:
+    desk = Desk()
+    if request_.member_id:
+        (request_.member_id,) = stable_group(desk, 1)
+    else:
+        desk.ask(commit(1), VERSION)
+    desk.ask(request_, version)
+    assert desk.varied is None
+
+
+def test_bytes_behind_a_request_are_not_taken_for_offsets() -> None:
+    desk = Desk()
+    (name,) = stable_group(desk, 1)
+    request = commit(1, 1, name)
+    desk.ask(request, VERSION)
+    known = commit(1, 1, name)
+    known.topics[0].topic_id = desk.topics.topic_id("orders") or b""
+    frame = b"header" + encode_bytes(request, VERSION)
+    assert len(desk.varied.places(frame)) == 1
+    assert desk.varied.places(frame + b"\0") == []
