@@ -419,7 +419,8 @@ def test_metadata_topic_is_described_with_cleanup_policy_snapshot__kip630(harnes
     ]
     answer = harness.client_ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources))
     configs = [[(one.name, one.value) for one in result.configs] for result in answer.results]
-    assert configs == [[("cleanup.policy", "snapshot")], [("cleanup.policy", "delete")]]
+    of_log = [("cleanup.policy", "snapshot"), ("min.insync.replicas", "1")]
+    assert configs == [of_log, [("cleanup.policy", "delete")]]
 
 
 def test_topics_are_described_page_by_page(harness: ClientHarness) -> None:

@@ -1,7 +1,8 @@
 """DescribeConfigs (32), v1-4: the configs of topics and other resources, with where each comes from.
 
 Authorization: DESCRIBE_CONFIGS on the topic, the group or the cluster. Sent by: admin clients. Answered once
-what it shows is committed. The metadata topic has `cleanup.policy=snapshot` (KIP-630). Errors, per resource:
+what it shows is committed. The metadata topic has `cleanup.policy=snapshot` (KIP-630) and, for tools that
+compare it with the replicas in sync, `min.insync.replicas`. Errors, per resource:
 UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST,
 INVALID_TOPIC_EXCEPTION.
 Differs from a broker: the static defaults are those of this node's file; a broker's own configs are asked of
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.answers.nodes import metadata_partition
 from kraftd.answers.unread_denials import HIDDEN_CONFIGS
 from kraftd.answers.unread_denials import unread as unread
 from kraftd.controller.configs.description import describe_configs
@@ -35,9 +37,9 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 RESOURCE_US = 3  # microseconds, for the pace
-CLEANUP_POLICY = "cleanup.policy"
-DYNAMIC_TOPIC_CONFIG = 1
-LIST = 7
+CLEANUP_POLICY, MIN_ISR = "cleanup.policy", "min.insync.replicas"
+DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG = 1, 5
+INT, LIST = 3, 7
 UNDECIDED = DescribeConfigsResult()
 
 
@@ -64,7 +66,8 @@ def describe(node: AnsweringNode, call: Call) -> Slices[DescribeConfigsResponse]
             TOPIC_RESOURCE,
             METADATA_TOPIC,
         ):
-            results.append(metadata_topic_configs(resource))
+            replicas = metadata_partition(node.view, node.settings, call.listener).replicas
+            results.append(metadata_topic_configs(resource, len(replicas)))
         else:
             places.append(len(results))
             results.append(UNDECIDED)
@@ -112,17 +115,16 @@ class Permissions:
             permission.end()
 
 
-def metadata_topic_configs(resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def metadata_topic_configs(resource: DescribeConfigsResource, replica_count: int) -> DescribeConfigsResult:
+    """The configs of the metadata log as a topic of so many replicas, of which a majority has each record."""
+    configs = [
+        DescribeConfigsResourceResult(
+            CLEANUP_POLICY, "snapshot", True, config_source=DYNAMIC_TOPIC_CONFIG, config_type=LIST
+        ),
+        DescribeConfigsResourceResult(
+            MIN_ISR, str(replica_count // 2 + 1), True, config_source=DEFAULT_CONFIG, config_type=INT
+        ),
+    ]
     wanted = resource.configuration_keys
-    configs = []
-    if wanted is None or CLEANUP_POLICY in wanted:
-        configs.append(
-            DescribeConfigsResourceResult(
-                name=CLEANUP_POLICY,
-                value="snapshot",
-                read_only=True,
-                config_source=DYNAMIC_TOPIC_CONFIG,
-                config_type=LIST,
-            )
-        )
-    return DescribeConfigsResult(0, None, TOPIC_RESOURCE, METADATA_TOPIC, configs)
+    shown = [one for one in configs if wanted is None or one.name in wanted]
+    return DescribeConfigsResult(0, None, TOPIC_RESOURCE, METADATA_TOPIC, shown)

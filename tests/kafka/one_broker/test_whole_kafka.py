@@ -89,6 +89,9 @@ def numbers(first: int, end: int) -> list[str]:
 def test_kafkas_tools_use_it(kafka: WholeKafka) -> None:
     kafka.tool("topics", "--create", "--topic", "t", "--partitions", 1, "--replication-factor", 1)
     assert "Leader: 1\tReplicas: 1\tIsr: 1" in kafka.tool("topics", "--describe", "--topic", "t").out
+    for which, lists_it in (("under", False), ("at", True)):
+        listed = kafka.tool("topics", "--describe", f"--{which}-min-isr-partitions").out
+        assert ("Topic: t\tPartition: 0" in listed) is lists_it
     kafka.produce("t", *numbers(0, 20))
     assert kafka.consume("t", "g", 20) == numbers(0, 20)
     assert kafka.offsets("g") == {"t-0": (20, 20)}
