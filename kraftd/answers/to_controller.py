@@ -24,7 +24,7 @@ from kraftd.messages.envelope_request import EnvelopeRequest
 from kraftd.messages.envelope_response import EnvelopeResponse
 from kraftd.requests.call import Call
 from kraftd.security.principals import ANONYMOUS
-from kraftd.wire.api import ApiKey
+from kraftd.wire.api import ApiKey, response_header_version
 from kraftd.wire.codec import encode
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
@@ -42,6 +42,8 @@ OF_TOKENS = (
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
 )
+# Those that the mutation quota charges: their answers begin with the throttle time (KIP-599).
+CHARGED = (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS)
 READS = (ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_PARTITION_REASSIGNMENTS)
 _SIZE = Struct(">i")
 _PRINCIPAL_VERSION = bytes(2)
@@ -89,8 +91,14 @@ def handle(node: AnsweringNode, call: Call) -> Slices[None]:
 
 
 def _framed(call: Call, data: bytes) -> list[Buffer]:
-    """The answer that another controller's Envelope carried, with what this node refused itself."""
-    if call.refused_rows:
+    """The answer that another controller's Envelope carried, with what this node refused itself.
+
+    The client is muted for as long as it is to wait (KIP-219): the controller has muted no one.
+    """
+    if call.key in CHARGED:
+        at = 5 if response_header_version(call.key, call.version) else 4
+        call.mute_ms = max(call.mute_ms, *_SIZE.unpack_from(data, at))
+    if call.refused_rows or call.mute_ms:
         return call.frame(parse_response(call.key, call.version, data)[1])
     return [_SIZE.pack(len(data)) + data]
 

@@ -118,6 +118,9 @@ class NodeWire(PeerWire, Protocol):
 
     def close(self, connection_id: int, reason: str) -> None: ...
 
+    def mute(self, connection_id: int, is_muted: bool) -> None:
+        """Read no further request of a connection, or go on once as many callers have allowed it."""
+
     def send_to_controller(self, effect: SendToController) -> None: ...
 
 

@@ -30,9 +30,9 @@ def follower(controller: ClientHarness, monkeypatch: pytest.MonkeyPatch) -> Clie
     return controller
 
 
-def carried() -> EnvelopeResponse:
+def carried(throttle_ms: int = 0) -> EnvelopeResponse:
     """The controller's answer to the write, as it arrives here."""
-    response = CreateTopicsResponse(topics=[CreatableTopicResult("by-client")])
+    response = CreateTopicsResponse(throttle_ms, [CreatableTopicResult("by-client")])
     return EnvelopeResponse(b"".join(encode_response(ApiKey.CREATE_TOPICS, 7, 77, response))[4:])
 
 
@@ -42,11 +42,11 @@ def described(high_watermark: int, error: int = 0) -> DescribeQuorumResponse:
     )
 
 
-def forwarded(follower: ClientHarness) -> tuple[tuple[int, int], SendToNode]:
+def forwarded(follower: ClientHarness, throttle_ms: int = 0) -> tuple[tuple[int, int], SendToNode]:
     """A write that the controller has answered, and the question that follows."""
     request = CreateTopicsRequest([CreatableTopic("by-client", 1, 1)], WAIT_MS)
     place = follower.client_send(ApiKey.CREATE_TOPICS, 7, request)
-    follower.client_step(Answered(follower.sent_to_nodes[-1].request_id, carried()))
+    follower.client_step(Answered(follower.sent_to_nodes[-1].request_id, carried(throttle_ms)))
     return place, follower.sent_to_nodes[-1]
 
 
@@ -91,3 +91,14 @@ def test_a_write_is_answered_if_the_leader_does_not_answer(follower: ClientHarne
     place, _ = forwarded(follower)
     follower.client_advance(follower.clients.settings.request_timeout_ms)
     assert follower.answer(place).topics[0].error_code == 0
+
+
+@pytest.mark.parametrize("throttle_ms", [0, 1_500])
+def test_a_client_that_the_controller_throttles_is_muted_here__kip599(
+    follower: ClientHarness, throttle_ms: int
+) -> None:
+    place, question = forwarded(follower, throttle_ms)
+    follower.client_step(Answered(question.request_id, None))
+    answer = follower.answer(place)
+    assert (answer.throttle_time_ms, answer.topics[0].name) == (throttle_ms, "by-client")
+    assert follower.muted_ms == ({1000: throttle_ms} if throttle_ms else {})

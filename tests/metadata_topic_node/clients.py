@@ -21,6 +21,7 @@ from kraftd.requests.effects import (
     AuditLine,
     CloseConnection,
     LogLine,
+    MuteConnection,
     ReadFrame,
     ScheduleSlice,
 )
@@ -55,6 +56,7 @@ class ClientHarness(Harness):
         )
         self.sent_to_nodes: list[SendToNode] = []
         self.reads: list[AnswerRecords] = []
+        self.muted_ms: dict[int, int] = {}  # by connection
         self.callbacks_run = 0
         self.client_id = "test"
         self._marks = self.view.marks()
@@ -77,6 +79,8 @@ class ClientHarness(Harness):
                     self._fill(effect)
                 case CloseConnection():
                     self.closed[effect.connection_id] = effect.reason
+                case MuteConnection():
+                    self.muted_ms[effect.connection_id] = effect.for_ms
                 case ScheduleSlice():
                     self.callbacks_run += 1
                     self.client_step(SliceDue())

@@ -22,8 +22,8 @@ WAIT_S = 60
 class Client(testkit.client.Client):
     """A connection to a daemon on loopback."""
 
-    def __init__(self, port: int) -> None:
-        super().__init__("127.0.0.1", port, timeout_s=WAIT_S)
+    def __init__(self, port: int, client_id: str = "test") -> None:
+        super().__init__("127.0.0.1", port, client_id, timeout_s=WAIT_S)
 
     def api_versions(self) -> Any:
         return self.call(ApiVersionsRequest("test", "1"), 4)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraftd.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.metadata_request import MetadataRequest
@@ -65,6 +74,37 @@ def test_answers_have_as_many_partitions_as_the_file_allows__kip966(tmp_path: Pa
     admin.create_topics([NewTopic("t", 3, 1)])["t"].result(10)
     assert first_page(port) == [("t", [0, 1])]
     assert daemon.stop() == 0
+
+
+def test_a_client_that_its_controller_or_broker_throttles_is_muted__kip599_kip124(tmp_path: Path) -> None:
+    port, controller_port = free_port(), free_port()
+    daemon = combined(tmp_path, port, controller_port).format().start()
+    wait_until(lambda: brokers(port) == [(100, port)], "the broker is in Metadata")
+    for key, value in (("controller_mutation_rate", 10.0), ("request_percentage", 0.001)):
+        for at in (port, controller_port) if key == "controller_mutation_rate" else (port,):
+            entry = EntryData([EntityData("client-id", f"{key}-{at}")], [OpData(key, value)])
+            ask(port, AlterClientQuotasRequest([entry], False), 1)
+            client = Client(at, client_id=f"{key}-{at}")
+            for number in range(3):
+                topic = CreatableTopic(f"{key}-{at}-{number}", 114 if "mutation" in key else 1, 1)
+                # Version 5 is served, and answered with the wait.
+                throttle_ms = client.call(CreateTopicsRequest([topic], 10_000), 5).throttle_time_ms
+                if throttle_ms:
+                    break
+            assert 0 < throttle_ms <= 1_000, (key, at)
+            answered_s = time.monotonic()
+            client.call(ApiVersionsRequest(), 0)
+            assert time.monotonic() - answered_s > throttle_ms / 1_000 - 0.05, (key, at)
+            client.close()
+    assert daemon.stop() == 0
+
+
+def ask(port: int, request: Any, version: int) -> Any:
+    client = Client(port)
+    try:
+        return client.call(request, version)
+    finally:
+        client.close()
 
 
 def topics(port: int) -> set[str]:

@@ -7,6 +7,7 @@ returns how long the client must wait. Buckets are soft state of the active cont
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from kraftd.controller.quotas.entities import MUTATION_RATE
@@ -24,8 +25,20 @@ class MutationQuotas:
         self._burst_s = window_ms * window_count / 1_000
         self._tokens: dict[Limited, tuple[float, int]] = {}
 
-    def charge(self, quotas: Quotas, user: str, client_id: str, now_ms: int, *, strict: bool) -> Charge:
-        """The charge for one request of a client; it takes no token before ``Charge.commit``."""
+    def charge(
+        self,
+        quotas: Quotas,
+        user: str,
+        client_id: str,
+        now_ms: int,
+        *,
+        strict: bool,
+        on_throttle: Callable[[int], None] | None = None,
+    ) -> Charge:
+        """The charge for one request of a client; it takes no token before ``Charge.commit``.
+
+        `on_throttle` gets the milliseconds that the client must wait, each time that they are computed.
+        """
         found = limit_of(quotas, MUTATION_RATE, user, client_id) if quotas else None
         if found is None:
             return UNLIMITED
@@ -33,7 +46,7 @@ class MutationQuotas:
         burst = rate * self._burst_s
         tokens, counted_ms = self._tokens.get(bucket, (burst, now_ms))
         tokens = min(burst, tokens + rate * (now_ms - counted_ms) / 1_000)
-        return Charge(self, bucket, rate, tokens, now_ms, strict=strict)
+        return Charge(self, bucket, rate, tokens, now_ms, strict=strict, on_throttle=on_throttle)
 
     def put(self, bucket: Limited, tokens: float, now_ms: int) -> None:
         self._tokens[bucket] = (tokens, now_ms)
@@ -52,7 +65,16 @@ class MutationQuotas:
 class Charge:
     """The use of one bucket by one request."""
 
-    __slots__ = ("_bucket", "_now_ms", "_quotas", "_rate", "_strict", "_tokens", "throttle_ms")
+    __slots__ = (
+        "_bucket",
+        "_now_ms",
+        "_on_throttle",
+        "_quotas",
+        "_rate",
+        "_strict",
+        "_tokens",
+        "throttle_ms",
+    )
 
     def __init__(
         self,
@@ -63,6 +85,7 @@ class Charge:
         now_ms: int,
         *,
         strict: bool,
+        on_throttle: Callable[[int], None] | None = None,
     ) -> None:
         self._quotas = quotas
         self._bucket = bucket
@@ -70,6 +93,7 @@ class Charge:
         self._tokens = tokens
         self._now_ms = now_ms
         self._strict = strict
+        self._on_throttle = on_throttle
         self.throttle_ms = 0  # goes into the answer: how long the client must wait
 
     def take(self, partition_count: int) -> None:
@@ -90,6 +114,8 @@ class Charge:
 
     def _note_throttle(self) -> None:
         self.throttle_ms = min(2**31 - 1, round(-self._tokens / self._rate * 1_000))
+        if self._on_throttle is not None:
+            self._on_throttle(self.throttle_ms)
 
     def __repr__(self) -> str:
         if self._quotas is None:

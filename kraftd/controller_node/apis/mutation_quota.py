@@ -20,7 +20,17 @@ STRICT_SINCE: Final[Mapping[int, int]] = MappingProxyType(
 
 
 def charge_of(ctx: Context, call: Call) -> Charge:
-    """The charge of one request, by its principal's name and its client id."""
+    """The charge of one request, by its principal's name and its client id.
+
+    A client that has to wait is muted (KIP-219), by its broker if one has forwarded the request.
+    """
+
+    def mute(for_ms: int) -> None:
+        if call.envelope is None:
+            call.mute_ms = max(call.mute_ms, for_ms)
+
     strict = call.version >= STRICT_SINCE[call.key]
     quotas = ctx.image.quotas
-    return ctx.mutations.charge(quotas, call.principal.name, call.client_id, ctx.now_ms, strict=strict)
+    return ctx.mutations.charge(
+        quotas, call.principal.name, call.client_id, ctx.now_ms, strict=strict, on_throttle=mute
+    )

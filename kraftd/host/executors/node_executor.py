@@ -25,6 +25,7 @@ from kraftd.requests.effects import (
     AuditLine,
     CloseConnection,
     LogLine,
+    MuteConnection,
     ReadFrame,
     ScheduleSlice,
 )
@@ -57,6 +58,7 @@ class NodeExecutor(EffectExecutor):
             Answer: wire.answer,
             AnswerRecords: self._answer_records,
             effects.AnswerSnapshot: self.snapshot_reads.begin,
+            MuteConnection: self._mute,
             CloseConnection: lambda effect: wire.close(effect.connection_id, effect.reason),
             ReadCommitted: lambda effect: ports.timer.call_soon(self._read_committed, effect),
             OpenSnapshot: lambda effect: ports.timer.call_soon(self._open_snapshot, effect),
@@ -92,6 +94,12 @@ class NodeExecutor(EffectExecutor):
 
     def disk_has_room(self) -> None:
         self.step(events.DiskHasRoom())
+
+    def _mute(self, effect: MuteConnection) -> None:
+        """Mute a client: one of this controller, or one whose request this process's broker handed over."""
+        timer, mute = self.ports.timer, self._wire.mute
+        mute(effect.connection_id, True)
+        timer.call_at(timer.now_ms() + effect.for_ms, mute, effect.connection_id, False)
 
     # -- answers that need the disk
 

@@ -315,6 +315,9 @@ class FrameWire(PeerWire):
     def close(self, connection_id: int, reason: str) -> None:
         self._controller.close_connection(connection_id)
 
+    def mute(self, connection_id: int, is_muted: bool) -> None:
+        raise TypeError("no quota is set")
+
     def send_to_controller(self, effect: SendToController) -> None:
         self._controller.world.workload.send_to_controller(self._controller, effect)
 
