@@ -104,6 +104,14 @@ def test_the_most_specific_entity_counts_in_kafkas_order(
     assert limit_of({tuple(sorted(entity.items())): {"request_percentage": 1.0}}, rate, "alice", "c") is None
 
 
+def test_a_client_without_an_id_has_the_quota_of_its_user_only() -> None:
+    key = "producer_byte_rate"
+    of_clients = {(("client-id", None),): {key: 1.0}, (("client-id", None), ("user", "alice")): {key: 2.0}}
+    assert limit_of(of_clients, key, "alice", "c") == (("alice", "c"), 2.0)
+    assert limit_of(of_clients, key, "alice", "") is None
+    assert limit_of({**of_clients, (("user", None),): {key: 3.0}}, key, "alice", "") == (("alice", None), 3.0)
+
+
 def test_without_a_quota_nothing_is_counted() -> None:
     quotas = MutationQuotas()
     assert quotas.charge(ALICE, "bob", "c", 0, strict=True) is UNLIMITED
