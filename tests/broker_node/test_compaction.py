@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kraftd.broker_node.effects import OfPartition
+from kraftd.controller.configs.resources import ResourceType
 from kraftd.log_dirs.cleaner import CleanerSettings
 from kraftd.log_dirs.offset_checkpoint import decode_offsets
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraftd.partition.effects import TruncateLog
 from kraftd.wire import batch as batches
+from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.records import build_records_batch
 from tests.broker_node.harness import SCHEDULES, BrokerHarness
@@ -32,6 +40,13 @@ def put(harness: BrokerHarness, key: bytes, value: bytes | None, age_ms: int = 0
     at_ms = harness.clock.ms - age_ms
     harness.produce("table", build_records_batch([(at_ms, key, value, ())]))
     harness.pass_time(1_100)
+
+
+def alter(harness: BrokerHarness, key: str, value: str) -> None:
+    change = AlterConfigsResource(ResourceType.TOPIC, "table", [AlterableConfig(key, 0, value)])
+    answer = harness.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest([change]), 9)
+    assert not answer.responses[0].error_code
+    harness.pass_time(10)
 
 
 def rows(harness: BrokerHarness) -> list[tuple[int, bytes, bytes]]:
@@ -92,6 +107,26 @@ def test_a_topic_that_is_deleted_and_made_again_is_cleaned_anew(harness: BrokerH
         put(harness, b"k", b"%d" % number)
     harness.pass_time(BACKOFF_MS)
     assert [offset for offset, _, _ in rows(harness)] == [1, 2]
+
+
+def test_a_cleaning_ends_when_the_topic_is_not_compacted_any_more(harness: BrokerHarness) -> None:
+    """As in Kafka: after the change no record goes because of its key."""
+    for number in range(4):
+        put(harness, b"k", b"%d" % number)
+    harness.threads.held = held = list[Callable[[], None]]()
+    harness.pass_time(BACKOFF_MS)
+    held.pop()()  # the keys are noted
+    harness.timer.run_soon()
+    write_group = held.pop()
+    alter(harness, "cleanup.policy", "delete")
+    write_group()
+    harness.threads.held = None
+    harness.timer.run_soon()
+    assert [offset for offset, _, _ in rows(harness)] == [0, 1, 2, 3]
+    assert cleaned_to(harness) == {} and not harness.executor.cleaning.cleaner.uncleanable
+    alter(harness, "cleanup.policy", "compact")
+    harness.pass_time(BACKOFF_MS)
+    assert [offset for offset, _, _ in rows(harness)] == [2, 3]
 
 
 def test_what_follows_a_truncation_counts_as_dirty_again(harness: BrokerHarness) -> None:

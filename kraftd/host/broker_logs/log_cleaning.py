@@ -23,7 +23,7 @@ Expire = Callable[[TopicPartition], int]
 
 
 class GivenUp(Exception):
-    """The log was truncated or deleted, or the broker stops."""
+    """The log was truncated or is being copied, or the broker stops."""
 
 
 class _Running:
@@ -225,10 +225,13 @@ class LogCleaning:
             self._lines.error("a log cannot be cleaned", partition=name, error=str(error))
 
     def _is_current(self, chosen: Chosen) -> bool:
-        """Return whether the log is still the partition's, and none has truncated it since."""
-        is_there = self._directories.logs.get(chosen.key) is chosen.log and chosen.log.failure is None
+        """Return whether the log is still the partition's and compacted, and none has truncated it since."""
+        directories = self._directories
+        is_there = directories.logs.get(chosen.key) is chosen.log and chosen.log.failure is None
         is_given_up = self._running is not None and self._running.is_given_up
-        return is_there and not is_given_up and not self._is_closed
+        if not is_there or is_given_up or self._is_closed:
+            return False
+        return directories.settings_of(chosen.key[0]).compacts
 
     def _write(self, job: WriteJob) -> None:
         def failed(error: Exception) -> None:
