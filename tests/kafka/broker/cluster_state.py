@@ -17,6 +17,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "plain": {},
     "wide": {"index.interval.bytes": "1"},
     "append": {"message.timestamp.type": "LogAppendTime"},
+    "rolls": {"segment.ms": "500", "index.interval.bytes": "1"},
     "compact": {"cleanup.policy": "compact"},
     "limits": {
         "max.message.bytes": "1500",

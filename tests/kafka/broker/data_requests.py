@@ -106,9 +106,9 @@ class DataRequests(Randomness):
     def fetch_partition(self, name: str, index: int) -> Any:
         return fetch_request.FetchPartition(
             index,
-            0 if self.rarely(0.6) else self.one((-1, -1, 1, 5)),
+            0 if self.rarely(0.6) else self.one((-1, -1, 1, 5, -2)),
             self.offset(),
-            -1 if self.rarely(0.9) else self.one((0, 1)),
+            -1 if self.rarely(0.9) else self.one((0, 1, -2)),
             self.one((-1, 0)),
             1 << 20 if name.startswith("codec") else self.one((1 << 20, 1 << 20, 0, 1, 100, 400, 1000)),
         )

@@ -47,7 +47,9 @@ def _is_refused_whole(kafka: Any, kraftd: Any) -> bool:
 
 
 def _is_below_log_start(side: Side, request: ListOffsetsRequest, kafka: Any, kraftd: Any) -> bool:
-    """Kafka finds the largest timestamp below the log start, too."""
+    """Kafka finds the largest timestamp below the log start, too, and by another one nothing while it has
+    not deleted the segments there.
+    """
     asked = {
         (topic.name, one.partition_index): one.timestamp
         for topic in request.topics
@@ -62,10 +64,14 @@ def _is_below_log_start(side: Side, request: ListOffsetsRequest, kafka: Any, kra
         for one in (kafka, kraftd)
     )
     different = [key for key in theirs if theirs[key] != ours.get(key)]
-    return theirs.keys() == ours.keys() and all(
-        asked[key] == MAX_TIMESTAMP and 0 <= theirs[key]["offset"] < _log_start(side, *key)
-        for key in different
-    )
+
+    def is_below(key: tuple[str, int]) -> bool:
+        offset = theirs[key]["offset"]
+        if asked[key] == MAX_TIMESTAMP:
+            return bool(0 <= offset < _log_start(side, *key))
+        return asked[key] >= 0 and not theirs[key]["errorCode"] and offset < 0 < _log_start(side, *key)
+
+    return theirs.keys() == ours.keys() and all(map(is_below, different))
 
 
 def _log_start(side: Side, topic: str, index: int) -> int:
