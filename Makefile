@@ -33,6 +33,7 @@ $(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py 
 	$(FETCH) -r requirements-dev.lock
 	$(PIP) --quiet install --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q kraftd
+	$(BIN)/python -m kraftd.cli.write_code_archive
 	@touch $@
 
 spark-setup: $(SPARK_READY)  ## the extras kraftd[spark] and kraftd[lake] into .venv

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.brokers.options import DEFAULT_BOOTSTRAP
+from kraftd.cli.code_archive import renew_archive_later
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
 from kraftd.types import address_text
 
@@ -93,6 +94,7 @@ def run_node(config: DaemonConfig, *, rejoins: bool = False) -> int:
         except OSError:
             # Its reader has gone. What is left in the buffer must not fail once more at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        renew_archive_later()
 
     code = run(config, announce, rejoins=rejoins)
     if code == QUORUM_LIVES:

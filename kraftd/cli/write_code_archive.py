@@ -1,0 +1,13 @@
+"""``python -m kraftd.cli.write_code_archive``: write the archive of code, for users who may not."""
+
+import sys
+
+import kraftd.cli.main
+import kraftd.cli.start
+import kraftd.runtime.broker_listeners
+import kraftd.runtime.client_listeners
+import kraftd.runtime.daemon  # noqa: F401
+from kraftd.cli.code_archive import archivable, archive_path, write_archive
+
+if __name__ == "__main__":
+    write_archive(archive_path(), archivable(list(sys.modules.values())))
