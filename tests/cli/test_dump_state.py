@@ -88,7 +88,12 @@ def test_index_entries_are_shown_up_to_kafkas_zero_padding(tmp_path: Path) -> No
         ("quorum-state", b"", 0, "empty"),
         ("quorum-state", b'{"leaderId":1,"data_version":1}', 0, "leaderEpoch is missing"),
         ("meta.properties", b"version=1\n", 0, "cluster.id is missing"),
-        ("partition.metadata", b"version: 0\ntopic_id: Nx_7lyWBRrSmxW_wwvmA5Q", 0, "the metadata log has"),
+        (
+            "__cluster_metadata-0/partition.metadata",
+            b"version: 0\ntopic_id: Nx_7lyWBRrSmxW_wwvmA5Q",
+            0,
+            "the metadata log has",
+        ),
         ("partition.metadata", b"", 0, "version is missing"),
         ("leader-epoch-checkpoint", b"0\n3\n1 0\n", 0, "no file of epochs"),
         (f"{0:020d}.index", struct.pack(">4I", 9, 4200, 9, 9000), 8, "do not ascend"),
@@ -101,6 +106,7 @@ def test_damage_of_a_state_file_is_reported_with_its_position(
     tmp_path: Path, name: str, content: bytes, position: int, reason: str
 ) -> None:
     path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     found = damage(path)
     assert found["position"] == position and reason in found["reason"]

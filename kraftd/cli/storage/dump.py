@@ -50,12 +50,13 @@ def dump(
 ) -> int:
     """Print segments, checkpoints and the files beside them.
 
-    PATHS are files, or directories: a data directory, its __cluster_metadata-0, or a broker's
-    __consumer_offsets-N, __transaction_state-N or __share_group_state-N. For a directory the command prints
-    its segments and checkpoints. It prints quorum-state, meta.properties, partition.metadata,
-    leader-epoch-checkpoint, .index and .timeindex files if PATHS names them.
+    PATHS are files, or directories: a data directory, its __cluster_metadata-0, or that of a broker's
+    partition, such as orders-3. For a directory the command prints its segments and checkpoints. It prints
+    quorum-state, meta.properties, partition.metadata, leader-epoch-checkpoint, .index and .timeindex files if
+    PATHS names them.
 
-    Each record of a coordinator's partition has a sentence, which --table prints in place of its fields.
+    Each record of a coordinator's partition, and each marker of a transaction, has a sentence, which --table
+    prints in place of its fields.
 
     Salts and keys of SCRAM credentials, passwords, and values of configs that Kafka does not know are shown
     as [redacted].
@@ -80,7 +81,7 @@ def dump(
     if not verify:
         rows = chosen(has.noted(rows), from_offset, to_offset, skip_noop)
     for row in rows:
-        timestamp_ms = row.get("timestamp_ms", row.get("data", {}).get("timestamp_ms"))
+        timestamp_ms = row.get("timestamp_ms", (row.get("data") or {}).get("timestamp_ms"))
         if times and timestamp_ms is not None:
             row["time"] = time_text(timestamp_ms)
         if camel_case and "data" in row:

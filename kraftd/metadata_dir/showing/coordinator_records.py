@@ -66,7 +66,7 @@ def record_fields(decode: Decode, batch: Batch) -> Iterator[Fields]:
     for view in records(batch):
         fields: Fields = {"offset": view.offset, "timestamp_ms": view.timestamp_ms}
         if batch.header.is_control:
-            yield {**fields, **_marker(batch, view)}
+            yield {**fields, **marker_fields(batch, view)}
             continue
         try:
             record = decode(view)
@@ -211,7 +211,7 @@ def _share_topics(value: ShareGroupStatePartitionMetadataValue) -> str:
     return "; ".join(f"{names} {what}" for what, names in parts.items() if names) or "nothing"
 
 
-def _marker(batch: Batch, view: RecordView) -> Fields:
+def marker_fields(batch: Batch, view: RecordView) -> Fields:
     """A control record: the end of a transaction."""
     kind = _MARKER.unpack_from(view.key)[1] if view.key is not None and len(view.key) >= 4 else -1
     name = _ENDS.get(kind)

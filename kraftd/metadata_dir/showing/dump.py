@@ -23,8 +23,9 @@ from kraftd.log.segment import (
 )
 from kraftd.metadata_dir.files.bootstrap import FILE_NAME as BOOTSTRAP
 from kraftd.metadata_dir.files.checkpoint import CheckpointReader, parse_checkpoint_name
-from kraftd.metadata_dir.showing.coordinator_records import Decode, decoder_of, record_fields
+from kraftd.metadata_dir.showing.coordinator_records import Fields, decoder_of, record_fields
 from kraftd.metadata_dir.showing.dump_state import reader_of
+from kraftd.metadata_dir.showing.topic_records import is_of_topic, topic_record_fields
 from kraftd.redaction.configs import REDACTED
 from kraftd.redaction.records import hidden_fields
 from kraftd.types import uuid_text
@@ -70,14 +71,27 @@ def dump(
     if (reader := reader_of(path)) is not None:
         return reader(disk, path)
     record_rows = partial(_record_rows, show_secrets=show_secrets)
+    if (fields_of := _fields_of(disk, path)) is not None:
+        record_rows = partial(_topic_rows, fields_of)
+    return _rows(disk, path, record_rows if records else None, verify=verify, dense=fields_of is None)
+
+
+def _fields_of(disk: Disk, path: str) -> Callable[[Batch], Iterator[Fields]] | None:
+    """How the records of a topic's segment are shown; None for the metadata log."""
     if (decode := decoder_of(path)) is not None:
-        record_rows = partial(_coordinator_rows, decode)
-    return _rows(disk, path, record_rows if records else None, verify=verify)
+        return partial(record_fields, decode)
+    return topic_record_fields if is_of_topic(disk, path) else None
 
 
 def _rows(
-    disk: Disk, path: str, record_rows: Callable[[str, Batch], Iterator[Row]] | None, *, verify: bool
+    disk: Disk,
+    path: str,
+    record_rows: Callable[[str, Batch], Iterator[Row]] | None,
+    *,
+    verify: bool,
+    dense: bool,
 ) -> Iterator[Row]:
+    """The rows of a segment or checkpoint. Unless it is dense, its topic's cleaner may have left gaps."""
     file = disk.open(path)
     try:
         end = file.size_bytes()
@@ -86,7 +100,8 @@ def _rows(
             try:
                 for batch in scan(file, position, end, verify=verify):
                     header = batch.header
-                    if expected is not None and header.base_offset != expected:
+                    gap = 0 if expected is None else header.base_offset - expected
+                    if gap < 0 or (gap and dense):
                         reason = f"offset {header.base_offset} is where {expected} belongs"
                         yield _damage(path, batch.position, expected, reason)
                     expected = header.next_offset
@@ -115,16 +130,16 @@ def verify(disk: Disk, path: str) -> Iterator[Row]:
         return
     last_offset = -1
     reported = set()
-    decode = decoder_of(path)
-    record_rows = _unreadable_records if decode is None else partial(_unreadable_of_coordinator, decode)
-    for row in _rows(disk, path, record_rows, verify=True):
+    fields_of = _fields_of(disk, path)
+    record_rows = _unreadable_records if fields_of is None else partial(_unreadable_of_topic, fields_of)
+    for row in _rows(disk, path, record_rows, verify=True, dense=fields_of is None):
         if row["kind"] == "damage":
             reported.add(row["position"])
             yield row
         elif row["kind"] == "batch":
             last_offset = row["last_offset"]
     if path.endswith(LOG_SUFFIX):
-        yield from _verify_index(disk, path, last_offset)
+        yield from _verify_index(disk, path, last_offset, dense=fields_of is None)
     else:
         yield from (row for row in _verify_checkpoint(disk, path) if row["position"] not in reported)
 
@@ -144,7 +159,7 @@ def _verify_checkpoint(disk: Disk, path: str) -> Iterator[Row]:
             reader.close()
 
 
-def _verify_index(disk: Disk, path: str, last_offset: int) -> Iterator[Row]:
+def _verify_index(disk: Disk, path: str, last_offset: int, *, dense: bool) -> Iterator[Row]:
     base_offset = offset_of_name(os.path.basename(path))
     if base_offset is None:
         return
@@ -174,7 +189,11 @@ def _verify_index(disk: Disk, path: str, last_offset: int) -> Iterator[Row]:
                 at = next(scan(file, position, file.size_bytes(), verify=False), None)
             except CorruptBatch:
                 at = None  # the log is sound, so the index is wrong
-            if at is None or at.header.last_offset != offset or offset > last_offset:
+            # Older releases of Kafka index the first of several batches under the offset of the last one.
+            fits = at is not None and (
+                at.header.last_offset == offset if dense else at.header.base_offset <= offset
+            )
+            if not fits or offset > last_offset:
                 yield _damage(index_path, 0, offset, f"its last entry does not fit byte {position}")
     finally:
         file.close()
@@ -256,28 +275,26 @@ def _record_rows(path: str, batch: Batch, *, show_secrets: bool) -> Iterator[Row
         }
 
 
-def _coordinator_rows(decode: Decode, path: str, batch: Batch) -> Iterator[Row]:
-    """The records of a coordinator's partition, with a sentence each."""
+def _topic_rows(fields_of: Callable[[Batch], Iterator[Fields]], path: str, batch: Batch) -> Iterator[Row]:
+    """The records of a topic's partition; those of a coordinator's and markers have a sentence."""
     kind = "control" if batch.header.is_control else "record"
     try:
-        for fields in record_fields(decode, batch):
+        for fields in fields_of(batch):
             if (reason := fields.get("unreadable")) is not None:
                 yield _damage(path, batch.position, fields["offset"], reason)
                 continue
-            data = {name: plain(fields.pop(name)) for name in ("key", "value")}
-            yield {
-                "kind": kind,
-                "path": path,
-                **fields,
-                "epoch": batch.header.leader_epoch,
-                "data": {name: one for name, one in data.items() if one is not None},
-            }
+            if "data" not in fields:  # a coordinator's record
+                found = {name: plain(fields.pop(name)) for name in ("key", "value")}
+                fields["data"] = {name: one for name, one in found.items() if one is not None}
+            yield {"kind": kind, "path": path, **fields, "epoch": batch.header.leader_epoch}
     except CorruptBatch as error:
         yield _damage(path, batch.position, batch.header.base_offset, str(error))
 
 
-def _unreadable_of_coordinator(decode: Decode, path: str, batch: Batch) -> Iterator[Row]:
-    return (row for row in _coordinator_rows(decode, path, batch) if row["kind"] == "damage")
+def _unreadable_of_topic(
+    fields_of: Callable[[Batch], Iterator[Fields]], path: str, batch: Batch
+) -> Iterator[Row]:
+    return (row for row in _topic_rows(fields_of, path, batch) if row["kind"] == "damage")
 
 
 def _unreadable_records(path: str, batch: Batch) -> Iterator[Row]:

@@ -19,6 +19,7 @@ from kraftd.log.disk import Disk
 from kraftd.log.epochs import FILE_NAME as EPOCHS
 from kraftd.log.epochs import decode_epochs
 from kraftd.log.partition_metadata import FILE_NAME as PARTITION_METADATA
+from kraftd.log.partition_metadata import decode_topic_id
 from kraftd.log.segment import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_of_name
 from kraftd.metadata_dir.files.high_watermark import FILE_NAME as HIGH_WATERMARK
 from kraftd.metadata_dir.files.high_watermark import decode_mark
@@ -26,7 +27,7 @@ from kraftd.metadata_dir.files.meta_properties import FILE_NAME as META_PROPERTI
 from kraftd.metadata_dir.files.meta_properties import decode_identity
 from kraftd.metadata_dir.files.quorum_state import FILE_NAME as QUORUM_STATE
 from kraftd.metadata_dir.files.quorum_state import decode_quorum_state
-from kraftd.types import METADATA_TOPIC_ID, parse_uuid, uuid_text
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, parse_uuid, uuid_text
 
 Row = dict[str, Any]
 Entries = Iterator[tuple[int | None, int, dict[str, Any]]]  # offset, version, data
@@ -59,6 +60,8 @@ def dump_state(disk: Disk, path: str) -> Iterator[Row]:
     try:
         if kind is None:
             entries = _WHOLE_FILES[name](data)
+            if name == PARTITION_METADATA and _is_of_metadata(path):
+                _check_topic_id(data)
         else:
             base_offset = offset_of_name(name)
             assert base_offset is not None
@@ -105,12 +108,19 @@ def _partition_metadata(data: bytes) -> Entries:
     fields = dict(line.split(": ", 1) for line in lines if ": " in line)
     if fields.get("version") != "0":
         raise ValueError(f"version is {fields.get('version', 'missing')}; 0 is known")
-    topic_id = parse_uuid(fields.get("topic_id", ""))
-    if topic_id != METADATA_TOPIC_ID:
-        raise ValueError(
-            f"topic_id is {uuid_text(topic_id)}; the metadata log has {uuid_text(METADATA_TOPIC_ID)}"
-        )
+    parse_uuid(fields.get("topic_id", ""))  # for its ValueError
     yield None, 0, fields
+
+
+def _is_of_metadata(path: str) -> bool:
+    return os.path.basename(os.path.dirname(os.path.abspath(path))) == f"{METADATA_TOPIC}-0"
+
+
+def _check_topic_id(data: bytes) -> None:
+    """Raise ValueError unless the file is one of the metadata log."""
+    if (topic_id := decode_topic_id(data)) != METADATA_TOPIC_ID:
+        known = uuid_text(METADATA_TOPIC_ID)
+        raise ValueError(f"topic_id is {uuid_text(topic_id)}; the metadata log has {known}")
 
 
 def _epochs(data: bytes) -> Entries:
