@@ -24,7 +24,7 @@ from kraftd.log.epochs import EpochCache
 from kraftd.log.errors import CorruptStorage, DirectoryProblem
 from kraftd.log.opening import RecoveryReport, sweep_segments
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
-from kraftd.log.partition_metadata import decode_topic_id
+from kraftd.log.partition_metadata import decode_topic_id, is_torn
 from kraftd.log.segment import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -337,10 +337,12 @@ class _Opening:
         if METADATA_FILE_NAME not in names:
             return None
         path = f"{self._directory}/{METADATA_FILE_NAME}"
+        data = self._disk.read_bytes(path)
         try:
-            return decode_topic_id(self._disk.read_bytes(path))
+            return decode_topic_id(data)
         except ValueError as error:
-            if not self._found.clean:  # a loss of power before its content was written, so before any flush
+            # A loss of power before its content was durable, so before any flush.
+            if not self._found.clean and self._found.recovery_point == 0 and is_torn(data):
                 self.report.notes.append(f"{path} was removed, to be made anew from the metadata: {error}")
                 self._disk.remove(path)
                 return None

@@ -13,7 +13,7 @@ from kraftd.log.data.retention import remove_expired
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.data.time_search import FoundRecord, max_timestamp, offset_for_timestamp
 from kraftd.log.data.transaction_index import AbortedTransaction
-from kraftd.log.errors import CorruptStorage, DiskFull, StorageFailure
+from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.log.partition_log import OffsetOutOfRange
 from kraftd.wire.batch import iter_batches, parse_header
@@ -489,6 +489,34 @@ def test_another_topic_id_is_refused() -> None:
     log.assign_topic_id(bytes(range(16)))
     with pytest.raises(ValueError, match="another topic"):
         log.assign_topic_id(bytes(16))
+
+
+@pytest.mark.parametrize(
+    ("damaged", "recovery_point", "is_torn"),
+    [
+        (b"", 0, True),
+        (b"version: 0\ntopic_id: AAEC" + bytes(18), 0, True),
+        (b"", 1, False),
+        (b"x", 0, False),
+        (b"version: 1x\ntopic_id: AAECAwQFBgcICQoLDA0ODw", 0, False),
+    ],
+)
+def test_a_damaged_topic_id_is_forgotten_only_if_a_loss_of_power_tore_it(
+    damaged: bytes, recovery_point: int, is_torn: bool
+) -> None:
+    """A log without an id is set aside, and its records with it."""
+    disk, log = new_log()
+    append(log, batch(0, 3))
+    path = f"{DIRECTORY}/partition.metadata"
+    disk.remove(path)
+    disk.open(path, create=True).write(0, damaged)
+    found = Found(recovery_point=recovery_point, clean=False)
+    if is_torn:
+        assert reopened(disk, found).log.topic_id is None
+    else:
+        with pytest.raises(DirectoryProblem, match=r"partition\.metadata.*Write `version: 0`"):
+            reopened(disk, found)
+        assert disk.read_bytes(path) == damaged
 
 
 def test_an_empty_file_of_epochs_is_no_damage() -> None:
