@@ -263,6 +263,29 @@ def test_what_is_gone_from_the_log_is_delivered_no_more() -> None:
     assert bench.share.start_offset == 5
 
 
+def test_what_is_released_while_it_is_deleted_is_not_sought() -> None:
+    for error in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
+        bench = Bench([5])
+        bench.acquire()
+        bench.waits = True
+        bench.acknowledge("a", (0, 4, [RELEASE]))
+        bench.share.log_start_moved(3)
+        bench.wait(LOCK_MS)
+        bench.waits, bench.error = False, error
+        bench.tell()
+        assert bench.share.next_fetch_offset() == 3, error.name
+        assert spans(bench.acquire("b")) == [(3, 4, 2)], error.name
+
+
+def test_with_all_locks_taken_what_compaction_has_left_behind_them_is_not_acquired() -> None:
+    bench = Bench([5, 5, 5], ShareLimits(partition_max_record_locks=10))
+    bench.acquire(most=10)
+    bench.acknowledge("a", (5, 9, [RELEASE]))
+    del bench.log[1]
+    assert spans(bench.acquire("b")) == []
+    assert (bench.share.end_offset, bench.share.next_fetch_offset()) == (9, 10)
+
+
 def test_what_compaction_has_removed_is_delivered_no_more() -> None:
     bench = Bench([5, 5])
     bench.acquire(batch_size=5)

@@ -78,6 +78,8 @@ class Acquiring:
             return []
         base = self.first_read
         self.archive_stale(base)
+        if self.last < base:
+            return []
         floor = share.in_flight.floor(base)
         if floor is not None and floor.last_offset >= base:
             base = floor.first_offset

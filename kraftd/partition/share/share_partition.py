@@ -196,7 +196,8 @@ class SharePartition:
         """The share coordinator has answered; what it does not know is undone."""
         pending = self._pending.pop(write_id)
         self.settle(pending.deliveries, not error)
-        self.move_start()
+        if not error or not pending.deliveries:
+            self.move_start()
         pending.then(error_for_members(error))
         self.effects.append(RecordsAvailable())
 
@@ -207,6 +208,8 @@ class SharePartition:
             delivery.settle(is_written, self.limits.delivery_count_limit)
             if delivery.state is AVAILABLE:
                 self.seeks_available = True
+                if first < self.start_offset:  # the log start has moved meanwhile
+                    self.archive(first, self.start_offset - 1, AVAILABLE, counts=False)
             if told in TERMINAL and delivery.state not in TERMINAL:
                 self.complete_count -= self.counted(first, last)
 
