@@ -19,7 +19,8 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     `group.consumer.assignors` names.
 
     offsets_topic_num_partitions: what counts until the topic is there. max_batch_bytes: the most that one
-    batch of records may take. members_max_bytes: what all members may hold in memory; Kafka has no limit.
+    batch of records may take, until the topic's limit is known. members_max_bytes: what all members may hold
+    in memory; Kafka has no limit.
     """
 
     offsets_retention_minutes: int = 7 * 24 * 60
@@ -61,5 +62,5 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     group_share_max_assignment_interval_ms: int = 15_000
     group_share_initialize_retry_interval_ms: int = 30_000
     group_share_max_size: int = 200
-    max_batch_bytes: int = 1024 * 1024 + 12  # max.message.bytes of __consumer_offsets
+    max_batch_bytes: int = 1024 * 1024 + 12
     members_max_bytes: int = 256 * 1024 * 1024

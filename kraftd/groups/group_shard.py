@@ -44,12 +44,19 @@ class GroupShard(Shard):
     def __init__(self, partition: int, leader_epoch: int, state: ShardState, effects: list[Effect]) -> None:
         config = state.config
         limits = Limits(
-            config.max_batch_bytes, config.offsets_load_buffer_size, config.offsets_commit_timeout_ms
+            config.max_batch_bytes,
+            config.offsets_load_buffer_size,
+            config.offsets_commit_timeout_ms,
+            compresses=bool(config.offsets_topic_compression_codec),
         )
         super().__init__(partition, leader_epoch, limits, effects)
         self.state: ShardState = state
         self.arming: Iterator[Group] = iter(())  # groups of a loaded partition, whose members are not watched
         self.armed_count = 0
+
+    def limit_batches(self, max_bytes: int) -> None:
+        super().limit_batches(max_bytes)
+        self.state.max_batch_bytes = max_bytes
 
     # Loading
 

@@ -52,11 +52,15 @@ class ShardStatus(Enum):
 
 
 class Limits(Struct, frozen=True):
-    """What bounds a shard: the most that a batch and a read may take, and how long a write may wait."""
+    """What bounds a shard: the most that a batch and a read may take, and how long a write may wait.
+
+    max_batch_bytes holds until `Shard.limit_batches` is called. compresses: batches become smaller yet.
+    """
 
     max_batch_bytes: int
     load_buffer_bytes: int
     write_timeout_ms: int
+    compresses: bool = False
 
 
 class CoordinatorState:
@@ -119,6 +123,10 @@ class Shard:
     @property
     def timeline(self) -> Timeline:
         return self.state.timeline
+
+    def limit_batches(self, max_bytes: int) -> None:
+        """From now on a batch takes at most so many bytes: max.message.bytes of the topic."""
+        self.batches.max_bytes = max_bytes
 
     # What a subclass says
 
@@ -288,14 +296,15 @@ class Shard:
     def add_records(self, outcome: Outcome, producer: Producer) -> bool:
         """Put records into batches and apply them.
 
-        Return whether they fit: an outcome whose records must be together may need more than a batch.
+        Return whether they fit: an outcome whose records must be together may need more than a batch. If they
+        are compressed, only the log can say that.
         """
         self.unsent[self.partition] = self
         batches = self.batches
         encoded = [encode_record(record) for record in outcome.records]
         sizes = [size_of(pair) for pair in encoded]
         needed = sum(sizes) if outcome.atomic or producer != NO_PRODUCER else max(sizes)
-        if needed + BATCH_BYTES > batches.max_bytes:
+        if needed + BATCH_BYTES > batches.max_bytes and not self.limits.compresses:
             return False
         batch: Batch | None = batches.open_batch(needed, producer)
         for record, pair, size in zip(outcome.records, encoded, sizes, strict=True):

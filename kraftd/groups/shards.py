@@ -32,6 +32,7 @@ class Shards(Generic[S]):
 
     def __init__(self, partition_count: int) -> None:
         self.partition_count = partition_count
+        self._max_batch_bytes: int | None = None  # until it is known
         self.shards: dict[int, S] = {}
         self.effects: list[Effect] = []
         self.unsent: dict[int, S] = {}  # with records to append
@@ -50,6 +51,13 @@ class Shards(Generic[S]):
     def partition_for(self, key: str) -> int:
         """The partition that holds a group or a transactional id."""
         return partition_for(key, self.partition_count)
+
+    def limit_batches(self, max_bytes: int) -> None:
+        """From now on a batch takes at most so many bytes: max.message.bytes of the topic."""
+        if max_bytes != self._max_batch_bytes:
+            self._max_batch_bytes = max_bytes
+            for shard in self.shards.values():
+                shard.limit_batches(max_bytes)
 
     # Events and time
 
@@ -96,6 +104,8 @@ class Shards(Generic[S]):
         shard = self.new_shard(partition, leader_epoch)
         shard.state.now_ms = now_ms
         shard.unsent = self.unsent
+        if self._max_batch_bytes is not None:
+            shard.limit_batches(self._max_batch_bytes)
         self.shards[partition] = shard
         shard.load(start_offset, end_offset)
 

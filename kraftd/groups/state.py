@@ -48,6 +48,7 @@ class ShardState(CoordinatorState):
     ) -> None:
         super().__init__()
         self.config = config
+        self.max_batch_bytes = config.max_batch_bytes
         self.respond = respond
         self.new_uuid = new_uuid
         self.counts = counts

@@ -58,6 +58,29 @@ def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path, codec: int
     assert commit(after, 10) == 0 and committed(after) == (0, 10)
 
 
+@pytest.mark.parametrize(
+    ("count", "limit", "codec", "error"),
+    [
+        (190, 1_048_588, 0, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (190, 2_000_000, 0, ErrorCode.NONE),
+        (5, 10_000, 0, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (5, 10_000, 1, ErrorCode.NONE),  # compressed, they are smaller
+    ],
+)
+def test_the_topic_limits_what_is_written_together(
+    tmp_path: Path, count: int, limit: int, codec: int, error: ErrorCode
+) -> None:
+    settings = {"offset.metadata.max.bytes": "8000", "offsets.topic.compression.codec": str(codec)}
+    harness = BrokerHarness(tmp_path, broker=settings).run()
+    harness.create_topic("t", count)
+    harness.create_topic("__consumer_offsets", 1, cleanup_policy="compact", max_message_bytes=str(limit))
+    harness.pass_time(100)
+    parts = [OffsetCommitRequestPartition(index, 5, committed_metadata="x" * 6_000) for index in range(count)]
+    request = OffsetCommitRequest("g", -1, "", topics=[OffsetCommitRequestTopic("t", partitions=parts)])
+    answer = harness.client_ask(ApiKey.OFFSET_COMMIT, 8, request)
+    assert {row.error_code for row in answer.topics[0].partitions} == {error}
+
+
 def test_no_coordinator_is_found_before_it_answers(tmp_path: Path) -> None:
     """The metadata name this broker before its log is open: until then a request gets NOT_COORDINATOR."""
     harness = BrokerHarness(tmp_path).run()

@@ -374,3 +374,11 @@ def test_a_record_too_large_for_a_batch_is_refused() -> None:
     desk.wait(3_000)
     assert desk.answers[big].error_code == 0, "a member's metadata is written with the assignment"
     assert JOIN
+
+
+def test_the_topic_limits_a_batch_at_any_time() -> None:
+    desk = Desk()
+    desk.coordinator.limit_batches(1_000)
+    assert error_of(desk, commit(3, metadata="x" * 1_500)) == ErrorCode.UNKNOWN_SERVER_ERROR
+    desk.coordinator.limit_batches(4_000)
+    assert error_of(desk, commit(4, metadata="x" * 1_500)) == 0

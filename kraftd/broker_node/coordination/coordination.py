@@ -190,6 +190,8 @@ class Coordination:
         topic = image.topic_named(self.topic)
         if topic is not None:
             self._shards.partition_count = len(topic.partitions)
+        limit = self._node.replicas.configs.of(self.topic).partition.max_message_bytes
+        self._shards.limit_batches(limit)
 
     # -- driving
 

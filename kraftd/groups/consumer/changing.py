@@ -138,7 +138,7 @@ class Changing:
     ) -> Member:
         if not has_new_subscription and member.is_reconciled_to(target_epoch):
             return member
-        if sum(map(len, target.values())) * PARTITION_BYTES > self.state.config.max_batch_bytes:
+        if sum(map(len, target.values())) * PARTITION_BYTES > self.state.max_batch_bytes:
             return self.wait_for_less(member)
         group = self.group
         topics = SubscribedTopics(group.resolved, self.state.metadata)

@@ -95,7 +95,7 @@ def begin(state: ShardState, group_id: str) -> Plan | None:
     if not isinstance(group, ConsumerGroup) or not group.members:
         return None
     for_each = partition_count(state, group.topics) // len(group.members)
-    if for_each * PARTITION_BYTES > state.config.max_batch_bytes:
+    if for_each * PARTITION_BYTES > state.max_batch_bytes:
         return None
     homogeneous = is_homogeneous(group.regexes, group.topics, len(group.members))
     assignor = assignor_of(state, preferred_assignor(group.assignors))

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class ShareStateConfig(Struct, frozen=True, kw_only=True):
-    """Kafka's keys (`NodeConfig.settings`). max_batch_bytes: the most that one batch of records may take."""
+    """Kafka's keys (`NodeConfig.settings`). max_batch_bytes: the most that one batch may take at first."""
 
     share_coordinator_state_topic_num_partitions: int = 50
     share_coordinator_state_topic_compression_codec: int = 0

@@ -45,7 +45,12 @@ class ShareStateShard(Shard):
         effects: list[Effect],
     ) -> None:
         load_bytes = config.share_coordinator_load_buffer_size
-        limits = Limits(config.max_batch_bytes, load_bytes, config.share_coordinator_write_timeout_ms)
+        limits = Limits(
+            config.max_batch_bytes,
+            load_bytes,
+            config.share_coordinator_write_timeout_ms,
+            compresses=bool(config.share_coordinator_state_topic_compression_codec),
+        )
         super().__init__(partition, leader_epoch, limits, effects)
         self.state = CoordinatorState()
         self.config = config

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class TransactionConfig(Struct, frozen=True, kw_only=True):
-    """Kafka's keys (`NodeConfig.settings`). max_batch_bytes: the most that one batch of records may take."""
+    """Kafka's keys (`NodeConfig.settings`). max_batch_bytes: the most that one batch may take at first."""
 
     transaction_state_log_num_partitions: int = 50
     transaction_state_log_load_buffer_size: int = 5 * 1024 * 1024
