@@ -142,9 +142,10 @@ class AppendEnded(NamedTuple):
 
 
 class AppendsEnded(Event, frozen=True):
-    """The appends of one step, in its order."""
+    """The appends of one step, in its order. `took_ms`: the time of all of them."""
 
     appends: tuple[AppendEnded, ...]
+    took_ms: int = 0
 
 
 class Found(NamedTuple):

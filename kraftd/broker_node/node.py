@@ -460,6 +460,7 @@ class BrokerNode(AnsweringNode):
         self.lifecycle.directories_failed(event.directory_ids, self.now_ms)
 
     def _on_appends_ended(self, event: AppendsEnded) -> None:
+        self.fetchers.wrote(event.took_ms)
         for one in event.appends:
             hosted = self.replicas.get(one.topic, one.partition)
             if hosted is not None and hosted.partition is not None:

@@ -1,4 +1,4 @@
-/* fsync, fdatasync and pwrite that fail or are late while the file $KRAFTD_DISK_FAULT exists.
+/* fsync, fdatasync, pwrite and pwritev that fail or are late while the file $KRAFTD_DISK_FAULT exists.
  *
  * For LD_PRELOAD. The file holds a number: the errno to fail with, or a delay in microseconds, negated. Two words
  * may follow: the affected calls (sync, which is the default, or write), and the end of the affected files' paths.
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static int ends_with(int fd, const char *suffix) {
@@ -59,3 +60,22 @@ SYNC(fsync)
 SYNC(fdatasync)
 WRITE(pwrite, off_t)
 WRITE(pwrite64, off64_t)
+
+#define WRITE_VECTOR(name, offset)                                       \
+    ssize_t name(int fd, const struct iovec *data, int count, offset at) { \
+        ssize_t (*real)(int, const struct iovec *, int, offset) =        \
+            (ssize_t(*)(int, const struct iovec *, int, offset))dlsym(RTLD_NEXT, #name); \
+        return faulty(fd, "write") ? -1 : real(fd, data, count, at);     \
+    }
+
+#define WRITE_VECTOR_FLAGS(name, offset)                                 \
+    ssize_t name(int fd, const struct iovec *data, int count, offset at, int flags) { \
+        ssize_t (*real)(int, const struct iovec *, int, offset, int) =   \
+            (ssize_t(*)(int, const struct iovec *, int, offset, int))dlsym(RTLD_NEXT, #name); \
+        return faulty(fd, "write") ? -1 : real(fd, data, count, at, flags); \
+    }
+
+WRITE_VECTOR(pwritev, off_t)
+WRITE_VECTOR(pwritev64, off64_t)
+WRITE_VECTOR_FLAGS(pwritev2, off_t)
+WRITE_VECTOR_FLAGS(pwritev64v2, off64_t)

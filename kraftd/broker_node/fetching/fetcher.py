@@ -12,6 +12,7 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple, Protocol
 
+from kraftd.broker_node.fetching.fetch_times import FetchTimes
 from kraftd.broker_node.fetching.leader_session import Key, LeaderSession
 from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.broker_node.replication_quotas import RECHECK_MS
@@ -147,6 +148,7 @@ class Fetcher:
         self.number = number
         self.followed: dict[Key, Followed] = {}
         self.session = LeaderSession()
+        self.times = FetchTimes()
         self._settings = settings
         self._node = node
         self._changed: dict[Key, None] = {}  # since the last request, of those that the session names
@@ -224,6 +226,7 @@ class Fetcher:
         else:
             request.replica_id = replica_id
         self._under_way += 1
+        self.times.sent(now_ms)
         node.ask(self.leader_id, self.number, request, version, self._answered)
 
     def _take_changed(self) -> list[Key]:
@@ -290,6 +293,7 @@ class Fetcher:
         error = answer.error_code if isinstance(answer, FetchResponse) else None
         if not isinstance(answer, FetchResponse) or error:
             self._under_way -= 1
+            self.times.failed(is_answered=error is not None)
             self.session.failed(is_unknown=error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             self._not_before_ms = self._node.now_ms + self._settings.replica_fetch_backoff_ms
             self._unnamed, self._changed = dict.fromkeys(self.followed), {}
@@ -300,6 +304,7 @@ class Fetcher:
                 )
             return
         self.session.answered(answer.session_id)
+        self.times.answered(self._node.now_ms)
         self._node.go_on(self._process(answer))
 
     def _process(self, answer: FetchResponse) -> Iterator[None]:
@@ -341,6 +346,8 @@ class Fetcher:
         followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
         size_bytes = len(data.records or b"")
         self._node.fetched(followed.hosted, size_bytes)
+        is_in_sync = self._node.identity()[0] in followed.hosted.state.isr
+        self.times.took(size_bytes, is_in_sync=is_in_sync)
         effects = fetched_from_leader(partition, data.records or b"", followed.leader_epoch)
         if isinstance(effects, ErrorCode):
             self._log("error", "fetched records are not valid", followed, error=effects.name)
@@ -354,6 +361,11 @@ class Fetcher:
         if not appends:
             effects = effects + self._replicated(key, followed, partition.log_end_offset)
         self._node.follow_up(followed.hosted, effects)
+
+    def wrote(self, took_ms: int) -> None:
+        """Appends ended, of which some may be this fetcher's."""
+        if self._unwritten:
+            self.times.wrote(took_ms)
 
     def append_ended(self, key: Key, end_offset: int, error: ErrorCode | None) -> list[Effect]:
         """What follows from an append that ended; an error lets the partition wait."""

@@ -77,6 +77,11 @@ class ReplicaFetchers:
         if fetcher is not None:
             fetcher.truncated(key)
 
+    def wrote(self, took_ms: int) -> None:
+        """Appends took so long."""
+        for fetcher in self._fetchers.values():
+            fetcher.wrote(took_ms)
+
     def append_ended(self, key: Key, end_offset: int, error: ErrorCode | None) -> list[Effect]:
         """What follows from an append of fetched records."""
         fetcher = self._of.get(key)

@@ -24,12 +24,15 @@ MIN_USABLE_BYTES = 64 << 20
 LATE_S = 0.2  # of an answer to ListOffsets
 LATE_TIMES = 5  # as long as the leader's
 TOO_SLOW = "look at its link to the leader, its disk and its processors: one of them is too slow"
+SLOW_HOST = "look at its disk and its processors, or run `kraftd doctor --config` there, which knows which"
+SLOW_LINK = "look at its link"
 
 
 class Ends(Struct, frozen=True):
     """How many records a follower lacks, at two looks; `asked` is the partition of the looks, which lacked
     most of `of` partitions at the first one. `taken`: the records that it took in between. The brokers took
-    `follower_s` and `leader_s` to answer, the shorter time of both looks.
+    `follower_s` and `leader_s` to answer, the shorter time of both looks. The follower's machine took
+    `accepted_s` to accept a connection.
     """
 
     asked: Example
@@ -40,11 +43,25 @@ class Ends(Struct, frozen=True):
     taken: int = 0
     follower_s: float = 0.0
     leader_s: float = 0.0
+    accepted_s: float = 0.0
 
     @property
     def is_late(self) -> bool:
         """Return whether the follower answers so late that its link or its host is slow."""
         return self.follower_s > max(LATE_S, LATE_TIMES * self.leader_s)
+
+    @property
+    def lateness(self) -> str:
+        """The times of the answers."""
+        own = f"{self.follower_s:.1f} s to answer and {self.accepted_s:.1f} s to accept a connection"
+        return f"; it took {own}, its leader {self.leader_s:.1f} s to answer"
+
+    @property
+    def remedy(self) -> str:
+        """What to look at. A slow link delays connections as well as answers, a slow disk answers alone."""
+        if not self.is_late:
+            return TOO_SLOW
+        return SLOW_LINK if self.accepted_s * 2 > self.follower_s else SLOW_HOST
 
 
 class Seen(Struct, frozen=True):
@@ -126,11 +143,11 @@ def _by_answers(image: Image, one: Behind, seen: Seen) -> tuple[str, str]:
         return f"{what}, and catching up by {rate:,.0f} a second{held}", ""
     if limits:
         return f"{what}, and not catching up: {limits}", f"raise that, or remove it: {REMOVE}"
-    slow = f"; it took {ends.follower_s:.1f} s to answer, its leader {ends.leader_s:.1f} s" * ends.is_late
+    slow = ends.lateness if ends.is_late else ""
     if ends.taken > 0:
-        rate = ends.taken / ends.pause_s
-        return f"{what}, and not catching up: it takes {rate:,.0f} a second, its leader more{slow}", TOO_SLOW
-    remedy = TOO_SLOW if ends.is_late else _remedy(image, ends.asked.leader)
+        takes = f"it takes {ends.taken / ends.pause_s:,.0f} a second, its leader more{slow}"
+        return f"{what}, and not catching up: {takes}", ends.remedy
+    remedy = ends.remedy if ends.is_late else _remedy(image, ends.asked.leader)
     return f"{what}, and not catching up{slow}", remedy
 
 

@@ -1,4 +1,6 @@
-"""Asks this machine's node, at its metrics listener, for logs that its broker cannot use or clean."""
+"""Asks this machine's node, at its metrics listener, for logs that its broker cannot use or clean, and for
+what keeps it behind other brokers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ import ssl
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+from msgspec import convert
+
 from kraftd.cli.doctor.findings import Finding, problem, replace_log, warning
+from kraftd.metrics.state.slow_fetches import SlowFetches, described
 from kraftd.types import address_text
 
 if TYPE_CHECKING:
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 1 << 20
 REMEDY = "restore its files from another replica and restart the broker; until then the log is not cleaned"
 REPLACE = replace_log("the broker")
+SLOW = "mend what is slow; until it has caught up, its partitions lack a replica"
 
 
 async def probe_page(config: DaemonConfig, timeout_s: float) -> list[Finding]:
@@ -48,6 +54,10 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     found += [
         warning("cleaner", name, f"its log cannot be cleaned: {reason}", REMEDY)
         for name, reason in named.items()
+    ]
+    found += [
+        warning("replicas", f"node {health.get('node_id')}", f"it is behind: {described(one)}", SLOW)
+        for one in convert(broker.get("slow_fetches") or [], list[SlowFetches])
     ]
     more = int(broker.get("uncleanable_logs") or 0) - len(named)
     if more > 0:

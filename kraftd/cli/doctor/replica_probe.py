@@ -138,6 +138,7 @@ async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen
                 again.own_end - first.own_end,
                 min(first.follower_s, again.follower_s),
                 min(first.leader_s, again.leader_s),
+                await _accepted_s(follower, timeout_s),
             )
             return Seen(ends=ends, full_directories=full)
     except ClientFailure as failure:
@@ -155,6 +156,18 @@ async def _connected(image: Image, broker_id: int, near: bool, timeout_s: float)
             except ClientFailure as error:
                 failure = error
     raise failure
+
+
+async def _accepted_s(broker: Connection, timeout_s: float) -> float:
+    """How long the broker's machine takes to accept a connection, for which the broker does nothing."""
+    began_s = time.monotonic()
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(broker.host, broker.port)
+    except OSError:  # TimeoutError among them
+        return timeout_s
+    writer.close()
+    return time.monotonic() - began_s
 
 
 async def offline_directories(

@@ -99,6 +99,7 @@ class BrokerLogs:
         self._new_producers = new_producers
         self._high_watermarks = high_watermarks
         self._appended: list[AppendEnded] = []
+        self._writing_ms = 0  # of them
         self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
         self._checkpoints = Checkpoints(directories, ports, self._directory_failed)
         self.changes = LogChanges(
@@ -174,7 +175,9 @@ class BrokerLogs:
         key, inner = (effect.topic, effect.partition), effect.effect
         log = self.directories.logs.get(key)
         if isinstance(inner, AppendBatches):
+            began_ms = self._ports.timer.now_ms()
             ended = self._append(key, log, inner)
+            self._writing_ms += self._ports.timer.now_ms() - began_ms
             if ended.error is not None:
                 self._refusing.add(key)
             self._appended.append(ended)
@@ -233,8 +236,9 @@ class BrokerLogs:
         if not self._appended:
             return None
         appended, self._appended = self._appended, []
+        took_ms, self._writing_ms = self._writing_ms, 0
         self._refusing.clear()
-        return AppendsEnded(tuple(appended))
+        return AppendsEnded(tuple(appended), took_ms)
 
     def flush_due(self) -> None:
         """Flush what has become due by a step."""

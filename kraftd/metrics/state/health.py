@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kraftd.broker_node.lifecycle import BrokerState
 from kraftd.metrics.state.readings import Readings, broker_of
+from kraftd.metrics.state.slow_fetches import SlowFetches, slow_fetches
 
 SERVING = "serving"
 LOADING = "loading"
@@ -33,7 +34,7 @@ class BrokerHealth(Struct, frozen=True):
     """The broker of the process. `state` is Kafka's name of it; `logs_to_open` are those of partitions that
     are hosted. `offline_directories` has the reason for each path that failed, `unusable` that for the first
     ones of all `offline_partitions`. `uncleanable` has that for the first ones of all `uncleanable_logs`,
-    which the log cleaner has set aside.
+    which the log cleaner has set aside. `slow_fetches`: what it follows and lacks records of.
     """
 
     state: str
@@ -45,6 +46,7 @@ class BrokerHealth(Struct, frozen=True):
     unusable: dict[str, str]
     uncleanable_logs: int
     uncleanable: dict[str, str]
+    slow_fetches: list[SlowFetches]
 
 
 class Health(Struct, frozen=True):
@@ -124,6 +126,7 @@ def _broker(readings: Readings) -> BrokerHealth | None:
             f"{topic}-{partition}": one.reason
             for (topic, partition), one in sorted(uncleanable.items())[:MAX_NAMED]
         },
+        slow_fetches=slow_fetches(broker.fetchers, readings.now_ms),
     )
 
 

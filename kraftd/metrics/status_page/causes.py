@@ -9,6 +9,7 @@ from msgspec import Struct
 from kraftd.metrics.state import health as states
 from kraftd.metrics.state.health import Health
 from kraftd.metrics.state.readings import Readings
+from kraftd.metrics.state.slow_fetches import described
 from kraftd.metrics.state.survey import Group, Survey
 from kraftd.metrics.status_page.replica_rows import ReplicaRow
 
@@ -94,6 +95,9 @@ def _of_own_broker(readings: Readings, found: Health) -> Iterator[Cause]:
         what = f"{count} of broker {found.node_id} cannot be cleaned."
         advice = "Restore the files from another replica, and restart the broker."
         yield Cause(WARNING, f"{what} {advice}", reasons[:MAX_DETAILS])
+    if broker.slow_fetches:
+        reasons = [described(one) for one in broker.slow_fetches]
+        yield Cause(WARNING, f"{name} is behind leaders that it follows.", reasons[:MAX_DETAILS])
 
 
 def _no_leader(readings: Readings, found: Health) -> Cause:

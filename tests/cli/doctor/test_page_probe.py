@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from kraftd.broker_node.fetching.fetcher import Fetcher
 from kraftd.cli.doctor.findings import Finding
 from kraftd.cli.doctor.page_probe import REMEDY, REPLACE, probe_page
 from kraftd.config import load
@@ -12,6 +13,7 @@ from kraftd.metrics.pages import Pages
 from kraftd.metrics.serving.http import HttpConnections, Request, Response, Stream
 from kraftd.metrics.serving.password import with_password
 from kraftd.metrics.state.health import MAX_NAMED
+from kraftd.metrics.state.slow_fetches import DISK
 from kraftd.net.tls.contexts import TlsContexts
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority
@@ -128,3 +130,24 @@ def test_a_node_that_does_not_run_has_no_finding(tmp_path: Path) -> None:
     config = load(write_config(tmp_path, port, kraftd__metrics__listener=f"127.0.0.1:{free_port()}"))
     assert asyncio.run(probe_page(config, 1.0)) == []
     assert asyncio.run(probe_page(load(write_config(tmp_path, port)), 1.0)) == []
+
+
+def test_a_follower_that_is_behind_has_what_is_slow(tmp_path: Path) -> None:
+    home = tmp_path / "broker"
+    home.mkdir()
+    harness = BrokerHarness(home).run()
+    fetcher = Fetcher(2, 0, None, None)  # type: ignore[arg-type]
+    fetcher.followed["t", 0] = None  # type: ignore[index, assignment]
+    harness.broker.fetchers._fetchers[2, 0] = fetcher
+    now_ms = harness.broker.now_ms
+    for at_ms in (now_ms - 2_000, now_ms - 1_000):
+        fetcher.times.sent(at_ms)
+        fetcher.times.answered(at_ms + 30)
+        fetcher.times.took(10_240, is_in_sync=False)
+        fetcher.times.wrote(900)
+    fetcher.times.sent(now_ms)
+    (found,) = findings(harness, tmp_path)
+    assert found.is_wrong and found.subject == "node 100"
+    assert found.text == (
+        f"it is behind: an answer of node 2 takes 30 ms for 10 KiB, its write 900 ms, all else 70 ms: {DISK}"
+    )

@@ -17,7 +17,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from kraftd.cli.doctor.findings import Level
-from kraftd.cli.doctor.judge_replicas import TOO_SLOW, Behind, Ends, Seen, is_full, judge_replicas
+from kraftd.cli.doctor.judge_replicas import (
+    SLOW_HOST,
+    SLOW_LINK,
+    TOO_SLOW,
+    Behind,
+    Ends,
+    Seen,
+    is_full,
+    judge_replicas,
+)
 from kraftd.cli.doctor.judge_throttles import judge_throttles
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -98,9 +107,11 @@ def test_a_follower_that_is_reached_but_slow_is_no_one_whose_leader_is_out_of_re
         (found,) = judge_replicas(image, behind, {2: seen})
         return found.text.removeprefix(f"{HERE}{BEHIND}, and not catching up"), found.remedy
 
-    late = "; it took 2.0 s to answer, its leader 0.1 s"
+    late = "; it took 2.0 s to answer and {} s to accept a connection, its leader 0.1 s to answer"
     assert judged(taken=500) == (": it takes 250 a second, its leader more", TOO_SLOW)
-    assert judged(follower_s=2.0, leader_s=0.1) == (late, TOO_SLOW)
+    assert judged(follower_s=2.0, leader_s=0.1) == (late.format("0.0"), SLOW_HOST)
+    assert judged(follower_s=2.0, leader_s=0.1, accepted_s=1.5) == (late.format("1.5"), SLOW_LINK)
+    late = late.format("0.0")
     assert judged(taken=500, follower_s=2.0, leader_s=0.1)[0].endswith(late)
     for times in ((0.1, 0.001), (2.0, 1.0)):  # a link as fast as others
         text, remedy = judged(follower_s=times[0], leader_s=times[1])
