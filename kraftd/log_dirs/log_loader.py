@@ -40,18 +40,22 @@ from kraftd.log_dirs.offset_checkpoint import (
 )
 from kraftd.types import METADATA_TOPIC, Uuid
 
+ProducersOf = Callable[[str, int], ProducerReplay | None]
+"""What replays the producers of a log, by topic and partition."""
+
 _REMOTE_INDEXES = "remote-log-index-cache"  # of Kafka's tiered storage; no partition
 
 
 class LogOpening:
-    """One log to be opened. After `run`, either opened or error is set. topic_id is that of a log with an
-    error, if it is known.
+    """One log to be opened. After `run`, either opened or error is set; producers are those of the open log,
+    None if there are none. topic_id is that of a log with an error, if it is known.
     """
 
     __slots__ = (
         "__weakref__",
         "_directories",
         "_now_ms",
+        "_producers_of",
         "error",
         "found",
         "name",
@@ -70,18 +74,19 @@ class LogOpening:
         parsed: PartitionDirectory,
         found: Found,
         now_ms: int,
-        producers: ProducerReplay | None,
+        producers_of: ProducersOf,
     ) -> None:
         self.parent = parent
         self.name = name
         self.parsed = parsed
         self.found = found
-        self.producers = producers
+        self.producers: ProducerReplay | None = None
         self.opened: Opened | None = None
         self.error: StorageError | None = None
         self.topic_id: Uuid | None = None
         self._directories = directories
         self._now_ms = now_ms
+        self._producers_of = producers_of
 
     def __repr__(self) -> str:
         return f"<LogOpening {self.parent}/{self.name}>"
@@ -94,6 +99,7 @@ class LogOpening:
     def slices(self) -> Iterator[None]:
         """Open the log; each slice takes a few milliseconds."""
         topic, partition, suffix = self.parsed
+        producers = self._producers_of(topic, partition)
         opening = open_data_log(
             self._directories.resources,
             self.parent,
@@ -103,10 +109,11 @@ class LogOpening:
             self.found,
             now_ms=self._now_ms,
             name=self.name if suffix else None,
-            producers=self.producers,
+            producers=producers,
         )
         try:
             self.opened = yield from opening
+            self.producers = None if producers is None or producers.is_empty else producers
         except StorageError as error:
             self.error = error
             with suppress(FileNotFoundError, StorageError, ValueError):
@@ -123,19 +130,19 @@ def run_openings(openings: Iterable[LogOpening]) -> None:
 class LogLoader:
     """notes are sentences for the process log. broker_epoch is that of the last clean stop, if every
     directory has the same; else None (KIP-966). remaining counts the logs of each directory that are not open
-    yet. producers and producers_of_futures are those of the open logs.
+    yet. producers and producers_of_futures are those of the open logs that have any: most have none.
     """
 
     def __init__(
         self,
         directories: LogDirectories,
         now_ms: int,
-        producers_of: Callable[[str, int], ProducerReplay | None] = lambda topic, partition: None,
+        producers_of: ProducersOf = lambda topic, partition: None,
     ) -> None:
         self.notes: list[str] = []
         self.remaining: dict[str, int] = {}
-        self.producers: dict[TopicPartition, ProducerReplay | None] = {}
-        self.producers_of_futures: dict[TopicPartition, ProducerReplay | None] = {}
+        self.producers: dict[TopicPartition, ProducerReplay] = {}
+        self.producers_of_futures: dict[TopicPartition, ProducerReplay] = {}
         self._directories = directories
         self._now_ms = now_ms
         self._producers_of = producers_of
@@ -195,12 +202,14 @@ class LogLoader:
             self.notes += notes
             if suffix == FUTURE_SUFFIX:
                 self._add_log(directories.futures, key, log)
-                self.producers_of_futures[key] = opening.producers
+                if opening.producers is not None:
+                    self.producers_of_futures[key] = opening.producers
             elif self._add_log(directories.logs, key, log):
-                self.producers[key] = opening.producers
+                if opening.producers is not None:
+                    self.producers[key] = opening.producers
             else:
                 rivals = directories.rivals.setdefault(
-                    key, [FoundLog(directories.logs[key], self.producers[key])]
+                    key, [FoundLog(directories.logs[key], self.producers.get(key))]
                 )
                 rivals.append(FoundLog(log, opening.producers))
         elif isinstance(opening.error, CorruptStorage | DirectoryProblem):
@@ -269,12 +278,15 @@ class LogLoader:
         starts = read_offsets(directories, path, LOG_STARTS, self.notes)
         points = read_offsets(directories, path, RECOVERY_POINTS, self.notes)
         marks = read_offsets(directories, path, HIGH_WATERMARKS, self.notes)
-        directories.high_watermarks.update({(path, key): offset for key, offset in marks.items()})
+        directories.high_watermarks.update({(path, key): offset for key, offset in marks.items() if offset})
         openings = []
+        topics: dict[str, str] = {}  # one text for all partitions of a topic
+        new = Found(0, 0, is_clean)
         for name, kind in disk.list_others(path).items():
             if kind != "a directory" or name == _REMOTE_INDEXES:
                 continue
             parsed = parse_name(name, path)
+            parsed = parsed._replace(topic=topics.setdefault(parsed.topic, parsed.topic))
             key: TopicPartition = (parsed.topic, parsed.partition)
             if parsed.topic == METADATA_TOPIC:
                 continue
@@ -285,9 +297,11 @@ class LogLoader:
                 directories.strays.append(f"{path}/{name}")
                 self.notes.append(f"{path}/{name} was set aside: the cluster did not know that partition")
             else:
-                found = Found(starts.get(key, 0), points.get(key, 0), is_clean)
-                producers = self._producers_of(*key)
-                openings.append(LogOpening(directories, path, name, parsed, found, self._now_ms, producers))
+                start, point = starts.get(key, 0), points.get(key, 0)
+                found = Found(start, point, is_clean) if start or point else new
+                openings.append(
+                    LogOpening(directories, path, name, parsed, found, self._now_ms, self._producers_of)
+                )
         return openings
 
 

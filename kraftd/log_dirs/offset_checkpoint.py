@@ -26,10 +26,11 @@ def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
     if lines[0].strip() != "0":
         raise ValueError(f"version {lines[0]!r}, not 0")
     found: dict[TopicPartition, int] = {}
+    topics: dict[str, str] = {}  # one text for all partitions of a topic
     for number, line in enumerate(lines[2:], 3):
         try:
             topic, partition, offset = line.split()
-            found[topic, int(partition)] = int(offset)
+            found[topics.setdefault(topic, topic), int(partition)] = int(offset)
         except ValueError:
             raise ValueError(f"line {number} is malformed: {line!r}") from None
     if not lines[1].strip().isdecimal() or int(lines[1]) != len(lines) - 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import pytest
 
@@ -26,6 +26,7 @@ from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
+from kraftd.wire.producer_snapshot import SnapshotEntry
 from tests.log.data.logs import NOW_MS, append, batch, content
 
 A, B = "/a", "/b"
@@ -669,3 +670,42 @@ def test_a_kill_before_any_change_of_the_disk_loses_nothing() -> None:
         # The append that was killed may be there, and is not acknowledged.
         assert found[: len(acknowledged)] == acknowledged and len(found) <= len(acknowledged) + 1, crash_at
         assert all("was cut" not in note for note in loader.notes)
+
+
+class NoProducers:
+    """Producers of a log that has none."""
+
+    made: ClassVar[list[NoProducers]] = []
+
+    def __init__(self) -> None:
+        self.made.append(self)
+        self.is_empty = True
+
+    def load(self, entries: object, offset: int) -> None: ...
+    def replay(self, batch: object) -> None: ...
+    def expire(self) -> None: ...
+    def entries(self) -> list[SnapshotEntry]:
+        return []
+
+
+def test_a_start_keeps_of_an_empty_log_only_the_log() -> None:
+    """A broker may have a hundred thousand of them: what each leaves behind would be tens of MiB."""
+    disk, directories, _ = started()
+    for number in range(4):
+        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    (job, _) = at_once(directories.high_watermark_checkpoints([(("t", number), 0) for number in range(4)]))
+    job.run()
+    disk = stopped(disk, directories)
+    directories = made(disk)
+    NoProducers.made.clear()
+    loader = LogLoader(directories, NOW_MS, lambda topic, partition: NoProducers())
+    openings = list(loader.openings())
+    assert not NoProducers.made  # each when its log is opened, not all of them before
+    assert len({id(one.found) for one in openings}) == len({id(one.parsed.topic) for one in openings}) == 1
+    for one in openings:
+        one.run()
+        loader.add(one)
+    assert len(NoProducers.made) == 4 and loader.producers == {} and directories.high_watermarks == {}
+    for log in directories.logs.values():
+        log.assign_topic_id(TOPIC_ID)
+        assert log.topic_id is TOPIC_ID  # which the metadata has, too

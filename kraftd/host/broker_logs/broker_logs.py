@@ -83,7 +83,7 @@ class BrokerLogs:
     def __init__(
         self,
         directories: LogDirectories,
-        loaded_producers: dict[TopicPartition, ProducerReplay | None],
+        loaded_producers: dict[TopicPartition, ProducerReplay],
         ports: Ports,
         step: Step,
         new_unique_text: Callable[[], str],

@@ -156,7 +156,8 @@ class FutureLogs:
             self._failed_log(key, directories.futures[key], error)
             return
         if log is not None:
-            self._loader.producers[key] = self._loader.producers_of_futures.pop(key, None)
+            if (producers := self._loader.producers_of_futures.pop(key, None)) is not None:
+                self._loader.producers[key] = producers
             self._lines.warning(
                 "a log had left its former directory, and is used in the other", directory=log.directory
             )

@@ -45,7 +45,7 @@ class LogChanges:
     def __init__(
         self,
         directories: LogDirectories,
-        loaded_producers: dict[TopicPartition, ProducerReplay | None],
+        loaded_producers: dict[TopicPartition, ProducerReplay],
         ports: Ports,
         step: Callable[[Event], None],
         new_unique_text: Callable[[], str],

@@ -19,6 +19,11 @@ class ReplayedProducers:
         self._config = config
         self._now_ms = now_ms
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to remember."""
+        return self.states.is_empty
+
     def load(self, entries: Sequence[SnapshotEntry], offset: int) -> None:
         """Begin with a snapshot as of an offset."""
         self.states.load(entries, offset, self._config, self._now_ms)

@@ -452,6 +452,8 @@ class DataLog(LogState):
             self.topic_id = topic_id
         elif self.topic_id != topic_id:
             raise ValueError(f"{self.directory} belongs to another topic of that name")
+        else:
+            self.topic_id = topic_id  # the same bytes for all partitions of a topic
 
     # --- inside ---
 

@@ -39,6 +39,10 @@ _REMEDY = (
 class ProducerReplay(Protocol):
     """The state of a partition's producers, as an opening drives it."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to remember."""
+
     def load(self, entries: Sequence[SnapshotEntry], offset: int) -> None:
         """Begin with a snapshot as of an offset: without entries if there is none."""
 
