@@ -181,12 +181,18 @@ class Subscription:
     # -- changes of partitions
 
     def partition_changed(self, slot: Slot) -> int | None:
-        """Note the change; returns the bytes available to the fetch that waits, None if none does."""
+        """Note the change; returns the bytes available to the fetch that waits, None if none does.
+
+        As in Kafka a fetch waits beside partitions that are not served, but not for one that ceases to be.
+        """
         self.dirty[slot] = None
         if not self.examines_changes:
             self._watchers.unwatch(slot)  # it is dirty already until the next fetch
             return None
+        was_served = slot not in self._not_served
         self._examine(slot)
+        if was_served and slot in self._not_served:
+            return EVERYTHING_BYTES
         return self.progress_bytes
 
     def _resolve(self, slot: Slot) -> None:

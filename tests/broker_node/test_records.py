@@ -309,6 +309,23 @@ def test_a_fetch_behind_the_newest_segment_waits_for_no_more(harness: BrokerHarn
     assert harness.response(at_the_end) is None
 
 
+@pytest.mark.parametrize("session_epoch", [-1, 0])
+def test_a_fetch_waits_no_longer_for_a_topic_that_is_deleted(
+    harness: BrokerHarness, session_epoch: int
+) -> None:
+    """As in Kafka. It waits beside a topic that there was not when it came."""
+    harness.create_topic("gone")
+    request = harness.fetch_request("t", {0: 0}, session_epoch=session_epoch)
+    for name in ("gone", "never"):
+        request.topics += harness.fetch_request(name, {0: 0}).topics
+    slot = harness.client_send(ApiKey.FETCH, 12, request)
+    assert harness.response(slot) is None
+    harness.delete_topic("gone")
+    found = {one.topic: one.partitions[0].error_code for one in harness.response(slot).responses}
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert found == {"t": 0, "gone": unknown, "never": unknown}
+
+
 def test_a_negative_epoch_of_a_fetch_is_none(harness: BrokerHarness) -> None:
     """As in Kafka; ListOffsets and OffsetForLeaderEpoch refuse those below -1."""
     harness.produce("t", records(3))
