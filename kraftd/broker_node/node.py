@@ -88,6 +88,7 @@ class BrokerNode(AnsweringNode):
         authorizer: Authorizer | None = None,
     ) -> None:
         super().__init__(view, settings, registry, authorizer)
+        self.fault_of_stores: Callable[[dict[str, str]], str | None] = lambda dynamic: None
         self.lifecycle = BrokerLifecycle(broker, self.outbox)
         configs = TopicConfigs(static, view.node_id, lambda: self.view.image)
         self.replicas = Replicas(view, configs, self.outbox)

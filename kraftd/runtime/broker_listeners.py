@@ -6,6 +6,7 @@ Loaded only if `process.roles` names it.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -137,6 +138,8 @@ def serve_broker(
         security.authorizer,
     )
     node.groups.coordinator.use_assignors(load_assignors(static, config.node_config, runner.log))
+    among_brokers = inter_broker_listener(static)
+    node.fault_of_stores = partial(security.fault_of_stores, config.node_config, among_brokers)
     node.boundary.authorizations.allowances = config.audit_allowances
     runner.node.image.replica_changes = ReplicaChanges(config.node_id)
 
@@ -158,7 +161,7 @@ def serve_broker(
         runner.log_cleaner = made.cleaning.cleaner
         return made
 
-    every, among_brokers = runner.roads(), inter_broker_listener(static)
+    every = runner.roads()
     roads = {"": runner.road_to_controllers}
     if among_brokers in every:
         roads[among_brokers] = every[among_brokers]

@@ -238,3 +238,27 @@ def test_the_metadata_log_has_no_producers(harness: BrokerHarness) -> None:
     (topic,) = harness.client_ask(ApiKey.DESCRIBE_PRODUCERS, 0, request).topics
     assert [one.error_code for one in topic.partitions] == [0, ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert topic.partitions[0].active_producers == []
+
+
+def test_stores_that_the_broker_cannot_use_are_refused__kip226(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    asked: list[dict[str, str]] = []
+
+    def fault_of(dynamic: dict[str, str]) -> str | None:
+        asked.append(dynamic)
+        return "there is no such file" if "gone" in dynamic.values() else None
+
+    harness.broker.fault_of_stores = fault_of
+    location, password = (f"listener.name.plaintext.ssl.keystore.{key}" for key in ("location", "password"))
+    assert change_one(harness, "100", AlterableConfig(location, SET, "gone")) == INVALID
+    assert change_one(harness, "100", AlterableConfig(location, SET, "good")) == 0
+    assert change_one(harness, "100", AlterableConfig(password, SET, "x")) == 0
+    assert change_one(harness, "100", AlterableConfig("num.io.threads", SET, "7")) == 0
+    assert change_one(harness, "100", AlterableConfig(location, DELETE, None)) == 0
+    changes: list[dict[str, str]] = [
+        {location: "gone"},
+        {location: "good"},
+        {location: "good", password: "x"},
+        {password: "x", "num.io.threads": "7"},
+    ]
+    assert asked == changes

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers import to_controller
-from kraftd.controller.configs.broker_changes import check_broker_change
+from kraftd.controller.configs.broker_changes import after_change, check_broker_change
 from kraftd.controller.configs.changes import change_log_levels
 from kraftd.controller.configs.resources import (
     DUPLICATE_RESOURCE,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.requests.call import Call
 
+SSL = ".ssl."  # in the keys of a listener's stores
 RESOURCE_US, CONFIG_US, CHECK_US = 2, 4, 60  # microseconds, for the pace
 DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 PASSED_ON = frozenset(
@@ -102,4 +103,17 @@ def _check(node: BrokerNode, call: Call, resource: Any, *, incremental: bool) ->
         raise invalid_request(f"Resources of type {type} have no configs here.")
     if type == ResourceType.BROKER:
         check_broker_change(ctx, name, resource.configs, incremental=incremental)
+        if any(SSL in config.name for config in resource.configs):
+            _check_stores(node, call, after_change(ctx, name, resource.configs, incremental=incremental))
     return True
+
+
+def _check_stores(node: BrokerNode, call: Call, after: dict[str, str]) -> None:
+    """Raise Refusal if this broker cannot use its key stores and trust stores as they would be (KIP-226).
+
+    For a client without the right to change them no file is read: the controller refuses it.
+    """
+    if node.boundary.allows(call, AclOperation.ALTER_CONFIGS, AclResourceType.CLUSTER, CLUSTER_NAME):
+        fault = node.fault_of_stores(after)
+        if fault is not None:
+            raise invalid_request(fault)

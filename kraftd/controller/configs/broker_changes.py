@@ -66,7 +66,7 @@ def check_broker_change(ctx: Context, name: str, configs: Sequence[Any], *, incr
         validate_resource_name(ResourceType.BROKER, name)
         if int(name) != ctx.settings.node_id:
             raise invalid_request(f"This is broker {ctx.settings.node_id}, not {name}.")
-    after = _after(ctx, name, configs) if incremental else {one.name: one.value for one in configs}
+    after = after_change(ctx, name, configs, incremental=incremental)
     _check_keys(after, per_node=bool(name))
     static, cluster, node = node_config(ctx), cluster_configs(ctx), node_configs(ctx)
     if name:
@@ -86,8 +86,10 @@ def check_broker_change(ctx: Context, name: str, configs: Sequence[Any], *, incr
         raise invalid_request(str(error)) from None
 
 
-def _after(ctx: Context, name: str, configs: Sequence[Any]) -> dict[str, str]:
-    """The configs that take effect after the operations. Raises Refusal."""
+def after_change(ctx: Context, name: str, configs: Sequence[Any], *, incremental: bool) -> dict[str, str]:
+    """The configs of a broker, or of the cluster, that take effect after a change. Raises Refusal."""
+    if not incremental:
+        return {one.name: one.value for one in configs}
     for config in configs:
         if config.config_operation not in OPERATIONS:
             raise invalid_request(f"There is no operation {config.config_operation} on a config.")

@@ -68,6 +68,24 @@ class TlsSource:
         self._stamps = stamps(settings)
         return Renewal(made)
 
+    def fault_of(self, settings: TlsSettings, *, trusts_itself: bool) -> str | None:
+        """Why these settings, or changed files, cannot be used; None if they can. Changes nothing.
+
+        `trusts_itself`: nodes with the stores must go on accepting each other, if they do so now.
+        """
+        if settings == self.contexts.settings and stamps(settings) == self._stamps:
+            return None
+        try:
+            made = TlsContexts(settings)
+        except ValueError as error:
+            return str(error)
+        if made.server is None and self.contexts.server is not None:
+            return "ssl.keystore.location: a listener that has a key store needs one"
+        fault = made.refusal(datetime.datetime.now(datetime.UTC))
+        if fault is None and trusts_itself and self.contexts.trusts_itself() and not made.trusts_itself():
+            return "ssl.truststore.location: it does not trust the certificate of this listener"
+        return None if fault is None else f"ssl.keystore.location: {fault}"
+
     def __repr__(self) -> str:
         return f"<TlsSource {self.contexts!r}>"
 

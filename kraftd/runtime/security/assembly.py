@@ -17,6 +17,7 @@ from kraftd.config.security import (
     ListenerSecurity,
     SecurityConfig,
     TokenSettings,
+    tls_with_changes,
 )
 from kraftd.net.tls.source import TlsSource
 from kraftd.net.token_source import TokenSource
@@ -152,6 +153,23 @@ class Security:
             if login.tls is not None:
                 found.append(TlsUse(f"brokers at {name}", name, login.tls))
         return found
+
+    def fault_of_stores(
+        self, texts: Mapping[str, str], among_brokers: str, dynamic: Mapping[str, str]
+    ) -> str | None:
+        """Why a broker with the file's `texts` cannot use the stores of dynamic configs; None if it can.
+
+        As in Kafka, those of the listener `among_brokers` must trust themselves. Reads files.
+        """
+        for name, guard in self.listeners.items():
+            if guard.tls is None:
+                continue
+            settings, problems = tls_with_changes(name, texts, dynamic)
+            is_among_brokers = name == among_brokers
+            fault = problems[0] if problems else guard.tls.fault_of(settings, trusts_itself=is_among_brokers)
+            if fault is not None:
+                return f"listener {name}: {fault}"
+        return None
 
     def certificate_expiries(self) -> dict[str, float]:
         """By listener, the expiry of the certificate in use, in seconds since 1970."""

@@ -178,6 +178,27 @@ def test_an_unusable_new_certificate_is_not_loaded(tmp_path: Path, what: str) ->
     assert source.poll() is None  # it is reported once
 
 
+def test_stores_that_cannot_be_used_are_reported_before_they_are_set(tmp_path: Path) -> None:
+    source = TlsSource(pem(tmp_path))
+    for name in ("good", "foreign"):
+        (tmp_path / name).mkdir()
+    good = pem(tmp_path / "good", AUTHORITY.issue("CN=node"))
+    foreign = pem(tmp_path / "foreign", Authority("CN=Another").issue("CN=node"))
+    gone = structs.replace(good, keystore=StoreSettings(type="PEM", location=str(tmp_path / "gone")))
+    for settings, trusts_itself, why in (
+        (source.contexts.settings, True, None),
+        (good, True, None),
+        (gone, False, "gone"),
+        (structs.replace(good, keystore=StoreSettings()), False, "needs one"),
+        (foreign, True, "does not trust"),
+        (foreign, False, None),
+    ):
+        fault = source.fault_of(settings, trusts_itself=trusts_itself)
+        assert (fault is None) if why is None else (fault is not None and why in fault), (settings, fault)
+    AUTHORITY.issue("CN=node", days=-1).write_pem(tmp_path / "key.pem")
+    assert "expired" in str(source.fault_of(source.contexts.settings, trusts_itself=False))
+
+
 def test_no_repr_shows_a_key_or_a_password(tmp_path: Path) -> None:
     settings = StoreSettings(type="PEM", key=NODE.key_pem, certificates=NODE.chain_pem, key_password="pass")
     assert "PRIVATE" not in repr(settings) + repr(load_identity(settings))
