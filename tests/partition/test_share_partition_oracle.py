@@ -136,6 +136,21 @@ class World:
             limits.record_lock_duration_ms, self.kept_start, listed(texts),
         )  # fmt: skip
 
+    def change_limits(self) -> None:
+        """The group has other limits from now on."""
+        if any(one.former is not None for batch in self.share.in_flight for _, _, one in batch.parts()):
+            return  # Kafka judges what is pending by the former ones
+        self.share.limits = limits = ShareLimits(
+            delivery_count_limit=self.random.choice([2, 3, 5, 8]),
+            partition_max_record_locks=self.random.choice([100, 150, 200]),
+            record_lock_duration_ms=self.random.choice([1000, 1500, 2500]),
+            renew_acknowledge_enable=self.random.random() < 0.5,
+        )
+        self.compare(
+            [], "limits", limits.partition_max_record_locks, limits.delivery_count_limit,
+            limits.record_lock_duration_ms, str(limits.renew_acknowledge_enable).lower(),
+        )  # fmt: skip
+
     # -- the log
 
     def append(self) -> None:
@@ -346,7 +361,7 @@ def drive(place: World) -> None:
     acts = [
         (place.read_log, 12), (place.acquire, 30), (place.acknowledge, 30), (place.coordinate, 30),
         (place.wait, 8), (place.release, 4), (place.append, 8), (place.compact, 4),
-        (place.move_log_start, 3), (place.load, 2),
+        (place.move_log_start, 3), (place.load, 2), (place.change_limits, 3),
     ]  # fmt: skip
     steps, weights = zip(*acts, strict=True)
     with suppress(KafkaFails):

@@ -55,6 +55,7 @@ import java.util.function.Supplier;
 /**
  * Drives Kafka's share partition by lines of standard input, whose lists are split by ";" and are "-" if empty.
  * "reset LOCKS DELIVERIES LOCK_MS START BATCHES"; "now MS"; "start OFFSET": the log's;
+ * "limits LOCKS DELIVERIES LOCK_MS RENEWS": other ones of the group from now on;
  * "acquire MEMBER MODE BATCH_SIZE MOST OFFSET BATCHES ABORTED"; "ack NUMBER MEMBER ACKS"; "release NUMBER MEMBER";
  * "answer WRITE ERROR": the share coordinator's.
  * Each is answered by what was acquired, which numbers were answered, what is written, the offsets, and what is in flight.
@@ -68,6 +69,7 @@ public class SharePartitionOracle {
     private static final List<CompletableFuture<WriteShareGroupStateResult>> PENDING = new ArrayList<>();
     private static final List<TimerTaskEntry> TIMERS = new ArrayList<>();
     private static long nowMs = 0;
+    private static GroupConfig limits = null;
     private static long startOffset = 0;
     private static List<PersisterStateBatch> kept = List.of();
     private static SharePartition share;
@@ -116,7 +118,7 @@ public class SharePartitionOracle {
 
         @Override
         public Optional<GroupConfig> groupConfig(String groupId) {
-            return Optional.empty();
+            return Optional.ofNullable(limits);
         }
     }
 
@@ -181,6 +183,7 @@ public class SharePartitionOracle {
     private static String run(String[] words) throws Exception {
         switch (words[0]) {
             case "reset" -> reset(words);
+            case "limits" -> limits = limits(words);
             case "now" -> advance(Long.parseLong(words[1]));
             case "start" -> share.updateCacheAndOffsets(Long.parseLong(words[1]));
             case "ack" -> answered(words[1], share.acknowledge(words[2], acknowledgements(words[3])));
@@ -197,6 +200,7 @@ public class SharePartitionOracle {
 
     private static void reset(String[] words) throws Exception {
         nowMs = 0;
+        limits = null;
         PENDING.clear();
         TIMERS.clear();
         startOffset = Long.parseLong(words[4]);
@@ -211,6 +215,11 @@ public class SharePartitionOracle {
         share = new SharePartition("g", PLACE, 0, Integer.parseInt(words[1]), Integer.parseInt(words[2]),
             Integer.parseInt(words[3]), TIMER, TIME, new Coordinator(), bare(Replicas.class), bare(Groups.class), null);
         share.maybeInitialize().get();
+    }
+
+    private static GroupConfig limits(String[] words) {
+        return new GroupConfig(Map.of("share.partition.max.record.locks", words[1], "share.delivery.count.limit", words[2],
+            "share.record.lock.duration.ms", words[3], "share.renew.acknowledge.enable", words[4]));
     }
 
     private static void advance(long toMs) {
