@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from kraftd.ground.effect import Effect
 from kraftd.groups.batches import Producer
@@ -16,6 +17,7 @@ from kraftd.groups.consumer.sessions import watch
 from kraftd.groups.effects import ScheduleLoading
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.group import Group
+from kraftd.groups.offsets.loading import Names, apply_offsets
 from kraftd.groups.offsets.removal import expire_offsets, remove_topics
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import (
@@ -53,6 +55,7 @@ class GroupShard(Shard):
         self.state: ShardState = state
         self.arming: Iterator[Group] = iter(())  # groups of a loaded partition, whose members are not watched
         self.armed_count = 0
+        self.names: Names = {}  # of offsets, while they are loaded
 
     def limit_batches(self, max_bytes: int) -> None:
         super().limit_batches(max_bytes)
@@ -75,11 +78,15 @@ class GroupShard(Shard):
             return  # of a newer release that was in use here once
         replay(self.state, decoded, record.offset, producer_id)
 
+    def on_loaded_in_a_row(self, records: Sequence[tuple[Any, ...]]) -> int:
+        return apply_offsets(self.state, records, self.names)
+
     def on_transaction_end(self, producer_id: int, is_commit: bool) -> None:
         self.state.offsets.end_transaction(producer_id, is_commit)
 
     def on_loaded(self) -> None:
         """Watch the members, which get a whole session timeout, and serve."""
+        self.names.clear()
         self.on_settled()
         self.arming = iter(list(self.state.groups.values()))
         self.on_slice()

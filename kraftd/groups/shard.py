@@ -8,7 +8,7 @@ What the records mean is said by a subclass: `kraftd.groups.group_shard`, `kraft
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -137,6 +137,10 @@ class Shard:
     def on_loaded_record(self, record: Record, producer_id: int) -> None:
         """Apply a record of the log. Raises UnreadableRecord."""
         raise NotImplementedError
+
+    def on_loaded_in_a_row(self, records: Sequence[tuple[Any, ...]]) -> int:
+        """Apply records of the log, of no transaction, while a short way is known; return how many."""
+        return 0
 
     def on_transaction_end(self, producer_id: int, is_commit: bool) -> None:
         """Apply the end of a transaction that has written into this partition."""

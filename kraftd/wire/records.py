@@ -216,8 +216,13 @@ def plain_view(batch: Batch) -> memoryview:
 
 def decode_records(batch: Batch) -> list[Record]:
     """The records of a batch, decompressed if necessary. Raises CorruptBatch."""
+    return [_TUPLE_OF(Record, fields) for fields in decode_fields(batch)]
+
+
+def decode_fields(batch: Batch) -> list[tuple[Any, ...]]:
+    """As `decode_records`, each record as the tuple of a Record's fields."""
     try:
-        return [_TUPLE_OF(Record, fields) for fields in ENGINE.decode_records(plain_view(batch))]
+        return ENGINE.decode_records(plain_view(batch))
     except DamagedRecords as error:
         raise CorruptBatch(str(error), batch.position) from None
 

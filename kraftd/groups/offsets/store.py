@@ -50,15 +50,19 @@ class OffsetStore:
         """A group's offsets as they are below the high watermark."""
         yield from self.timeline.committed_items(self.of_group(group_id))
 
+    def begin_group(self, group_id: str) -> dict[TopicPartition, Committed]:
+        """The offsets of a group, none at first."""
+        offsets = self.by_group.get(group_id)
+        if offsets is None:
+            offsets = self.by_group[group_id] = {}
+            self._maybe_empty.add(group_id)
+        return offsets
+
     def put(self, group_id: str, place: TopicPartition, committed: Committed, producer_id: int = -1) -> None:
         """Apply a record of an offset, of a transaction if a producer is named."""
         timeline = self.timeline
         if producer_id == -1:
-            offsets = self.by_group.get(group_id)
-            if offsets is None:
-                offsets = self.by_group[group_id] = {}
-                self._maybe_empty.add(group_id)
-            timeline.put(offsets, place, committed)
+            timeline.put(self.begin_group(group_id), place, committed)
             return
         pending = self.pending.get(producer_id)
         if pending is None:
