@@ -261,6 +261,11 @@ class AnsweringNode:
         if self._slices:
             self._next_slice.schedule()
 
+    def go_on_later(self, slices: Slices) -> None:
+        """Do work from the next callback on: answers that are ready leave before."""
+        self._slices.append(slices)
+        self._next_slice.schedule()
+
     def on_deadline(self) -> None:
         """Do what is due."""
         self.boundary.large.run_due()

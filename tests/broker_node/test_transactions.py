@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.broker_node.apis.api_00_produce import ATTRIBUTES_LOW_AT
+from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
@@ -21,9 +22,11 @@ from kraftd.messages.write_txn_markers_request import (
     WriteTxnMarkersRequest,
 )
 from kraftd.partition.producer_entry import TRANSACTIONAL
+from kraftd.requests.events import FramesReceived
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.broker_node.harness import BrokerHarness, records
+from kraftd.wire.frames import encode_request
+from tests.broker_node.harness import AT, CONNECTION, BrokerHarness, records
 
 
 @pytest.fixture
@@ -95,3 +98,32 @@ def test_a_verified_request_is_freed_without_a_collection_of_garbage(harness: Br
     finally:
         gc.enable()
     assert not left
+
+
+def test_the_answer_to_an_end_leaves_before_the_markers_are_written(harness: BrokerHarness) -> None:
+    slot = harness.client_send(ApiKey.INIT_PRODUCER_ID, 5, InitProducerIdRequest("id", 60_000))
+    harness.pass_time(100)
+    own = harness.response(slot)
+    batch = records(
+        2,
+        attributes=TRANSACTIONAL,
+        producer_id=own.producer_id,
+        producer_epoch=own.producer_epoch,
+        base_sequence=0,
+    )
+    request = harness.produce_request("t", {0: bytes(batch)}, acks=-1)
+    request.transactional_id = "id"
+    slot = harness.client_send(ApiKey.PRODUCE, 12, request)
+    harness.pass_time(100)
+    assert not harness.response(slot).responses[0].partition_responses[0].error_code
+    end = EndTxnRequest("id", own.producer_id, own.producer_epoch, True)
+    frame = b"".join(encode_request(ApiKey.END_TXN, 4, 1, "test", end))[4:]
+    slot = len(harness.asked)
+    harness.asked[slot] = (ApiKey.END_TXN, 4)
+    harness.executor.step(FramesReceived(CONNECTION, slot, [memoryview(frame)], AT.listener, "127.0.0.1"))
+    assert not harness.response(slot).error_code
+    partition = harness.broker.replicas.get("t", 0).partition  # type: ignore[union-attr]
+    assert partition is not None
+    assert (partition.log_end_offset, partition.last_stable_offset) == (2, 0)
+    harness.timer.run_soon()
+    assert (partition.log_end_offset, partition.last_stable_offset) == (3, 3)

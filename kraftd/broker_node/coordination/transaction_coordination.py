@@ -4,6 +4,7 @@ has to send, the producer ids that it takes, and the partitions of this broker t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 TRANSACTION_VERSION = "transaction.version"
 LEADER_US = 3  # of work: the leader of a partition is found
+MARKING_US = 300  # of the markers of a usual transaction
 
 
 class TransactionCoordination(Coordination):
@@ -68,8 +70,9 @@ class TransactionCoordination(Coordination):
         super().__init__(node, self.coordinator)
         self._broker = node
         self._listener = listener
+        self._to_mark: deque[SendMarkers] = deque()
         self._performers |= {
-            SendMarkers: lambda effect: self._node.go_on(self._send_markers(effect)),
+            SendMarkers: self._mark_later,
             TakeProducerId: self._take_id,
             RespondInSlices: self._respond_in_slices,
         }
@@ -110,6 +113,19 @@ class TransactionCoordination(Coordination):
         self._broker.producer_ids.take(lambda id: self.step(ProducerIdTaken(effect.number, id)))
 
     # -- markers
+
+    def _mark_later(self, effect: SendMarkers) -> None:
+        """Have markers written from the next callback on: the answer to EndTxn leaves first."""
+        if not self._to_mark:
+            self._node.go_on_later(self._mark())
+        self._to_mark.append(effect)
+
+    def _mark(self) -> Slices[None]:
+        pace = Pace()
+        while self._to_mark:
+            self._node.go_on(self._send_markers(self._to_mark.popleft()))
+            if pace.spent(MARKING_US):
+                yield
 
     def _send_markers(self, effect: SendMarkers) -> Slices[None]:
         """Have each leader write the markers of its partitions; some partitions in each slice."""
