@@ -260,6 +260,7 @@ class BrokerNode(AnsweringNode):
 
     def took(self, elapsed_ns: int) -> None:
         self.quotas.took(elapsed_ns)
+        self.coordinators.took(elapsed_ns)
 
     def exceeds_quota(self, call: Call, answer: AnyFetchResponse, records: Sequence[Buffer]) -> bool:
         """Charge the answer to a fetch; return whether it has to go without its records."""

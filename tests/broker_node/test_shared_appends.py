@@ -82,3 +82,17 @@ def test_another_event_appends_what_waits(harness: BrokerHarness, appended: list
     harness.executor.connection_lost(3)
     assert all(is_committed(harness, slot) for slot in slots)
     assert len(appended) == 2
+
+
+def test_commits_behind_a_long_step_are_appended_together(
+    harness: BrokerHarness, appended: list[str]
+) -> None:
+    first = commit(harness, 1)
+    harness.clock.ms += 20
+    harness.broker.took(20_000_000)
+    others = [commit(harness, connection_id) for connection_id in (2, 3)]
+    assert is_committed(harness, first) and len(appended) == 1
+    assert not any(harness.response(slot) for slot in others)
+    harness.timer.run_soon()
+    assert all(is_committed(harness, slot) for slot in others)
+    assert appended == ["__consumer_offsets"] * 2

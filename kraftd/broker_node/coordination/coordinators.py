@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from kraftd.wire.error_code import ErrorCode
 
 
-SHARED_MS = 1  # between requests whose records are appended together
+SHARED_MS = 1  # of pause between requests whose records are appended together
+NS_PER_MS = 1_000_000
 
 
 class BrokersNode(MarkingNode, LeadingNode, Protocol):
@@ -76,6 +77,10 @@ class Coordinators:
                     call_again()
                 return
         self.flush()
+
+    def took(self, elapsed_ns: int) -> None:
+        """Note that a step has taken time: it was no pause between requests."""
+        self._asked_ms += elapsed_ns // NS_PER_MS
 
     def flush(self) -> None:
         """Append what the coordinators have written. One may lead to more of the other."""
