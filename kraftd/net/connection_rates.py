@@ -1,14 +1,14 @@
 """New connections a second: Kafka's quotas of a daemon, of single listeners, and of single addresses.
 
-A quota is a rate over the last samples, each of one second. A connection that exceeds it waits as long as the
-rate needs to fall to the quota, at most one second.
+A quota is a rate over the last samples, each of one second or what the file says. A connection that exceeds
+it waits as long as the rate needs to fall to the quota, at most the time of one sample.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kraftd.ground.windowed_rate import WINDOW_MS, WindowedRate
+from kraftd.ground.windowed_rate import SAMPLE_COUNT, WINDOW_MS, WindowedRate
 from kraftd.security.acls.hosts import canonical_host
 
 Entity = tuple[tuple[str, str | None], ...]
@@ -16,7 +16,6 @@ Entity = tuple[tuple[str, str | None], ...]
 ADDRESS_QUOTA = "connection_creation_rate"
 RATE = "max.connection.creation.rate"
 UNLIMITED = 2_147_483_647
-LONGEST_MS = WINDOW_MS
 
 
 class ConnectionRates:
@@ -36,12 +35,15 @@ class ConnectionRates:
         of_address: Callable[[str], float | None] = lambda host: None,
         dynamic: Callable[[], Sequence[Mapping[str, str]]] = tuple,
         among_brokers: str = "",
+        window_ms: int = WINDOW_MS,
+        sample_count: int = SAMPLE_COUNT,
     ) -> None:
         self.of_address = of_address
         self.dynamic = dynamic
         self._quota = quota
         self._by_listener = dict(by_listener or {})
         self._among_brokers = among_brokers
+        self._window_ms, self._sample_count = window_ms, sample_count
         self._rates: dict[tuple[str, bool], WindowedRate] = {}  # by listener, "" for all others
         self._addresses: dict[str, WindowedRate] = {}
 
@@ -50,8 +52,8 @@ class ConnectionRates:
         wait_ms = 0
         for name, quota in self._quotas(listener):
             if quota < UNLIMITED:
-                rate = self._rates.setdefault((name, known), WindowedRate())
-                wait_ms = max(wait_ms, _count(rate, quota, now_ms))
+                rate = self._rates.setdefault((name, known), self._rate())
+                wait_ms = max(wait_ms, self._count(rate, quota, now_ms))
         return wait_ms
 
     def _quotas(self, listener: str) -> tuple[tuple[str, int], ...]:
@@ -82,14 +84,22 @@ class ConnectionRates:
         quota = self.of_address(host)
         if quota is None:
             return 0
-        rate = self._addresses.setdefault(host, WindowedRate())
-        wait_ms = _count(rate, quota, now_ms)
+        rate = self._addresses.setdefault(host, self._rate())
+        wait_ms = self._count(rate, quota, now_ms)
         if wait_ms:
             rate.record(-1, now_ms)
             for name, _ in self._quotas(listener):
                 if (name, known) in self._rates:
                     self._rates[name, known].record(-1, now_ms)
         return wait_ms
+
+    def _rate(self) -> WindowedRate:
+        return WindowedRate(self._window_ms, self._sample_count)
+
+    def _count(self, rate: WindowedRate, quota: float, now_ms: int) -> int:
+        """Count one more connection; return the milliseconds that it must wait."""
+        rate.record(1, now_ms)
+        return min(self._window_ms, rate.excess_ms(quota, now_ms))
 
     def sweep(self, now_ms: int) -> None:
         """Forget addresses that have opened no connection lately."""
@@ -100,12 +110,6 @@ class ConnectionRates:
         return (
             f"<ConnectionRates {self._quota} a second, {self._by_listener}, {len(self._addresses)} addresses>"
         )
-
-
-def _count(rate: WindowedRate, quota: float, now_ms: int) -> int:
-    """Count one more connection; return the milliseconds that it must wait."""
-    rate.record(1, now_ms)
-    return min(LONGEST_MS, rate.excess_ms(quota, now_ms))
 
 
 def address_quota(quotas: Mapping[Entity, Mapping[str, float]], host: str) -> float | None:

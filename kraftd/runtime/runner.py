@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from kraftd.answers.effects import StopRequested
 from kraftd.config import DaemonConfig
+from kraftd.configdef.node import NodeConfig
 from kraftd.controller_node import effects
 from kraftd.controller_node.node import Node
+from kraftd.ground.windowed_rate import SAMPLE_COUNT, WINDOW_MS
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.host.executors.node_executor import NodeExecutor
 from kraftd.host.ports import Ports
@@ -66,6 +68,14 @@ class LoopTimer:
         return self._loop.call_later(max(0, at_ms - self.now_ms()) / 1000, action, *arguments)
 
 
+def connection_windows(config: DaemonConfig) -> tuple[int, int]:
+    """The length of a sample of the rates of connections, in ms, and how many count, by a broker's file."""
+    if not config.is_broker:
+        return WINDOW_MS, SAMPLE_COUNT
+    static = NodeConfig.of(config.node_config)
+    return 1_000 * static.integer("quota.window.size.seconds"), static.integer("quota.window.num")
+
+
 class Runner(NodeExecutor):
     """Drives one node on the running loop. `failed` is called once, with the error that must end
     the process.
@@ -93,10 +103,13 @@ class Runner(NodeExecutor):
         super().__init__(node, storage, SnapshotDownload(storage.disk, storage.log), self.wire, ports)
         self.peer_hosts = PeerHosts(node, loop)
         self.connections = Connections(self, limits, loop.call_soon, self.peer_hosts.__contains__)
+        window_ms, sample_count = connection_windows(config)
         rates = ConnectionRates(
             config.max_connection_creation_rate,
             config.connection_creation_rates,
             among_brokers=config.listener_among_brokers,
+            window_ms=window_ms,
+            sample_count=sample_count,
         )
         self.admission = Admission(loop, clock.now_ms, rates, self.peer_hosts.__contains__)
         rates.of_address = lambda host: address_quota(node.image.quotas, host)

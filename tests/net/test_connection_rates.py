@@ -81,3 +81,9 @@ def test_the_quota_of_an_address_is_its_own_or_the_default() -> None:
     }
     assert [address_quota(quotas, host) for host in ("10.0.0.1", "::1", "10.0.0.3")] == [7.0, 8.0, 9.0]
     assert address_quota({}, "10.0.0.1") is None
+
+
+def test_samples_are_as_long_and_as_many_as_in_the_file() -> None:
+    rates = ConnectionRates(1, of_address={"10.0.0.1": 1.0}.get, window_ms=2_000, sample_count=4)
+    assert [rates.accept("A", 0) for _ in range(8)] == [0] * 6 + [1_000, 2_000]
+    assert [rates.accept_from("10.0.0.1", "A", 0) for _ in range(7)] == [0] * 6 + [1_000]

@@ -11,6 +11,7 @@ from kraftd.config import DaemonConfig, load
 from kraftd.net.connection_limits import ConnectionLimits
 from kraftd.net.connection_rates import ConnectionRates
 from kraftd.runtime.assembly import StartupError, limits, log_files_limit
+from kraftd.runtime.runner import connection_windows
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -59,6 +60,12 @@ def test_rates_of_new_connections_are_of_all_listeners_and_of_single_ones() -> N
     rates = ConnectionRates(config.max_connection_creation_rate, config.connection_creation_rates)
     assert [bool(rates.accept("CONTROLLER", 0)) for _ in range(21)] == [False] * 20 + [True]
     assert not rates.accept("OTHER", 0)
+
+
+def test_rates_of_connections_have_the_windows_of_a_brokers_file() -> None:
+    windows = ("quota.window.size.seconds=2", "quota.window.num=5")
+    broker = load(ROOT / "config" / "server.properties", windows)
+    assert (connection_windows(broker), connection_windows(configured())) == ((2_000, 5), (1_000, 11))
 
 
 @pytest.mark.parametrize(("names", "protected"), [("PLAINTEXT", ""), ("PLAINTEXT,OTHER", "PLAINTEXT")])
