@@ -171,7 +171,8 @@ def is_open(node: Node, parts: Parts) -> bool:
 
 def restarts(node: Node, parts: Parts, count: int, idle_s: int) -> None:
     """Measure a start after a clean stop, and one after a kill."""
-    for name, end in (("a clean stop", node.process.stop), ("a kill", node.process.kill)):
+    stop = partial(node.process.stop, most_s(count))
+    for name, end in (("a clean stop", stop), ("a kill", node.process.kill)):
         node.client.close()
         began_s = time.perf_counter()
         end()
