@@ -14,9 +14,9 @@ import pytest
 from kraftd.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.metrics.state.slow_fetches import DISK, LINK
 from kraftd.wire.records import build_records_batch
@@ -67,12 +67,13 @@ class Pair:
         self.follower = Process("follower", folder, around(lambda: command("start", self._of_follower)))
 
     def is_made(self) -> bool:
-        """Make the topic; return whether both brokers were there for that."""
+        """Make the topic, if it is missing; return whether both replicas are in sync."""
         places = [CreatableReplicaAssignment(0, (1, 2))]
-        configs = [CreatableTopicConfig("min.insync.replicas", "2")]
-        request = CreateTopicsRequest([CreatableTopic("t", -1, -1, places, configs)], 60_000)
+        request = CreateTopicsRequest([CreatableTopic("t", -1, -1, places)], 60_000)
         with self._client() as client:
-            return not client.call(request, 7).topics[0].error_code
+            client.call(request, 7)
+            (topic,) = client.call(MetadataRequest([MetadataRequestTopic(name="t")], False), 12).topics
+        return any(set(one.isr_nodes) == {1, 2} for one in topic.partitions)
 
     def _client(self) -> Client:
         host, _, port = self.boot.partition(":")
