@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from kraftd.answers.client_fetches import ClientFetches
 from kraftd.answers.effects import Answered, SendToNode
@@ -11,7 +12,7 @@ from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.client_quotas import AnyFetchResponse, ClientQuotas
-from kraftd.broker_node.coordination.coordinators import Coordinators
+from kraftd.broker_node.coordination.late_coordinators import LateCoordinators
 from kraftd.broker_node.coordination.verification import Verifications
 from kraftd.broker_node.directories.assignments import DirectoryAssignments
 from kraftd.broker_node.directories.cordoning import Cordoning
@@ -30,7 +31,6 @@ from kraftd.broker_node.events import (
     LogsLoaded,
     LogTruncated,
     OffsetsFound,
-    PartitionRead,
     RecordsExpired,
 )
 from kraftd.broker_node.fetching.fetcher import FetchSettings
@@ -66,6 +66,9 @@ from kraftd.types import METADATA_TOPIC, ZERO_UUID, Uuid
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.coordination.group_coordination import GroupCoordination
 
 LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of calls count from 1
 CHANGES_PER_CALLBACK = 50  # of hosted partitions: each opens a log
@@ -126,22 +129,19 @@ class BrokerNode(AnsweringNode):
             static.integer("replica.lag.time.max.ms"),
         )
         self.fetchers = ReplicaFetchers(static.settings(FetchSettings), NodePorts(self, static))
-        wait_ms = settings.request_timeout_ms
+        wait_ms, limits = settings.request_timeout_ms, settings.session_limits
         self.topic_creation = TopicCreation(static, self.ask_controller, self.outbox, wait_ms)
-        self.coordinators = Coordinators(self, static, new_uuid)
-        self.groups, self.transactions = self.coordinators.groups, self.coordinators.transactions
-        self.serves_consumer_groups = self.groups.coordinator.serves_consumer_groups
-        self.serves_share_groups = self.coordinators.shares.is_enabled
+        self.coordinators = LateCoordinators(self, static, new_uuid)
+        self.serves_consumer_groups = lambda: self.groups.coordinator.serves_consumer_groups()
+        self.serves_share_groups = lambda: self.coordinators.shares.is_enabled()
         self.verifications = Verifications(self, static)
-        self.client_fetches = ClientFetches(
-            self, self.source, self.source.take, settings.session_limits, new_session_id
-        )
+        self.client_fetches = ClientFetches(self, self.source, self.source.take, limits, new_session_id)
         self._found: dict[tuple[str, int], Uuid | None] | None = None  # logs at the start, until hosted
         self._is_changing = self._has_failed = self._was_unfenced = False
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
-        self.handlers |= self._of_logs() | self.log_moves.handlers() | self.coordinators.shares.handlers()
+        self.handlers |= self._of_logs() | self.log_moves.handlers() | self.coordinators.handlers()
 
     def _of_logs(self) -> dict[type, Callable[..., None]]:
         return {
@@ -154,10 +154,11 @@ class BrokerNode(AnsweringNode):
             RecordsExpired: lambda event: self.replicas.expired(event.topic, event.partition),
             OffsetsFound: self.log_questions.offsets_found,
             DirectoriesDescribed: self.log_questions.directories_described,
-            PartitionRead: self.coordinators.partition_read,
         }
 
-    # -- driving
+    @property
+    def groups(self) -> GroupCoordination:
+        return self.coordinators.groups
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         self.now_ms = now_ms
@@ -493,7 +494,7 @@ class BrokerNode(AnsweringNode):
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)
         self.client_fetches.connection_closed(connection_id)
-        self.coordinators.shares.connection_closed(connection_id)
+        self.coordinators.connection_closed(connection_id)
 
     def __repr__(self) -> str:
         return f"<BrokerNode {self.view.node_id}, {self.lifecycle!r}, {self.replicas!r}>"

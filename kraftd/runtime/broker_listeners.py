@@ -33,6 +33,7 @@ from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
 from kraftd.runtime.assembly import log_files_limit
 from kraftd.runtime.assignors import load_assignors
+from kraftd.runtime.late_code import load_coordinators
 from kraftd.runtime.served_node import ServedNode
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ def serve_broker(
         lambda: str(UUID(bytes=rng.uuid())),
         security.authorizer,
     )
-    node.groups.coordinator.use_assignors(load_assignors(static, config.node_config, runner.log))
+    load_coordinators(config.log_dirs, runner.loop)
+    node.coordinators.use_assignors(load_assignors(static, config.node_config, runner.log))
     among_brokers = inter_broker_listener(static)
     node.fault_of_stores = partial(security.fault_of_stores, config.node_config, among_brokers)
     node.boundary.authorizations.allowances = config.audit_allowances

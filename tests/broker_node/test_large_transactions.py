@@ -107,10 +107,11 @@ def test_the_leaders_of_an_ended_transaction_are_found_in_slices(
     monkeypatch.setattr(transaction_coordination, "leader_of", counted)
     monkeypatch.setattr(broker, "step", stepped)
     ended: list[Any] = []
-    monkeypatch.setattr(broker.transactions, "_markers_answered", lambda _, results: ended.append(results))
+    transactions = broker.coordinators.transactions
+    monkeypatch.setattr(transactions, "_markers_answered", lambda _, results: ended.append(results))
     places = tuple(("t" if index < 3 else "gone", index) for index in range(NAMED))
     effect = SendMarkers(0, 0, "a", 5, 0, True, 0, places)
-    broker.transactions.perform([effect])
+    transactions.perform([effect])
     harness.broker_step(DeadlineReached())
     harness.pass_time(100)
     assert [len(results) for results in ended] == [NAMED]

@@ -19,6 +19,6 @@ def handle(node: BrokerNode, call: Call) -> Work | None:
     if not node.knows_metadata(call):
         return None
     if call.is_large or call.key == ApiKey.LIST_TRANSACTIONS:
-        return node.transactions.handle_in_slices(call)
-    node.transactions.handle(call)
+        return node.coordinators.transactions.handle_in_slices(call)
+    node.coordinators.transactions.handle(call)
     return None

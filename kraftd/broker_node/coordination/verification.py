@@ -18,7 +18,7 @@ from kraftd.partition.producers import NO_GUARD
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
+    from kraftd.broker_node.coordination.late_coordinators import LateCoordinators
     from kraftd.broker_node.partitions.replicas import Replicas
     from kraftd.configdef.node import NodeConfig
 
@@ -53,7 +53,7 @@ class VerifyingNode(Protocol):
     @property
     def replicas(self) -> Replicas: ...
     @property
-    def transactions(self) -> TransactionCoordination: ...
+    def coordinators(self) -> LateCoordinators: ...
 
 
 class Verifications:
@@ -158,7 +158,7 @@ class Verifications:
         first = next(iter(batches.values()))
         producer = first.producer_id, first.producer_epoch
         added = Added(transactional_id, *producer, frozenset(guards), EPOCH_BUMPS)
-        node.transactions.ask_coordinator(added, not support.adds, answered)
+        node.coordinators.transactions.ask_coordinator(added, not support.adds, answered)
 
 
 def _as_producers_know_it(error: ErrorCode, support: Support) -> ErrorCode:

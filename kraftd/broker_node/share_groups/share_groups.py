@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from kraftd.broker_node.coordination.persister import Persister
 from kraftd.broker_node.coordination.share_coordination import SHARE_VERSION
-from kraftd.broker_node.events import SharesRead
 from kraftd.broker_node.share_groups.fetches import ShareFetches
 from kraftd.broker_node.share_groups.led_partitions import LeadingNode, LedSharePartitions
 from kraftd.broker_node.share_groups.settings import ShareConfig
@@ -39,10 +38,6 @@ class ShareGroups:
 
     def __repr__(self) -> str:
         return f"<ShareGroups {self.sessions!r}, {self.partitions!r}, {self.fetches!r}>"
-
-    def handlers(self) -> dict[type, Callable[..., None]]:
-        """Of events."""
-        return {SharesRead: self.fetches.shares_read}
 
     def is_enabled(self) -> bool:
         """Return whether the cluster has share groups; if it does not, nothing is kept of them."""

@@ -19,7 +19,7 @@ _VERIFIED = Bean("kafka.server", "AddPartitionsToTxnManager")
 
 def transaction_shards(broker: BrokerNode) -> list[TransactionShard]:
     """The partitions of ``__transaction_state`` that the broker coordinates."""
-    shards = broker.transactions.coordinator.shards.values()
+    shards = broker.coordinators.transactions.coordinator.shards.values()
     return [one for one in shards if one.status is ShardStatus.ACTIVE]
 
 
@@ -40,7 +40,7 @@ FAMILIES: tuple[Family, ...] = (
     _MARKERS.gauge(
         "UnknownDestinationQueueSize",
         "markers of transactions that wait for a leader of their partition",
-        of_broker(lambda b: b.transactions.without_leader()),
+        of_broker(lambda b: b.coordinators.transactions.without_leader()),
     ),
     _MARKERS.gauge(
         "LogAppendRetryQueueSize",

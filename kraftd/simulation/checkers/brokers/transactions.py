@@ -81,7 +81,11 @@ class TransactionChecker(Checker):
         """
         if not self.era:
             return False
-        shards = [shard for side in sides for shard in side.node.transactions.coordinator.shards.values()]
+        shards = [
+            shard
+            for side in sides
+            for shard in side.node.coordinators.transactions.coordinator.shards.values()
+        ]
         known = [entry.current for shard in shards if (entry := shard.ids.get(transactional_id)) is not None]
         led = {
             (hosted.topic, hosted.index): hosted.partition.producers.entries

@@ -1,0 +1,127 @@
+"""A broker's coordinators, made when something is first asked of them.
+
+They are a quarter of the modules of a whole Kafka. A broker that leads no partition of their topics starts
+without them, and its process loads them a little later (`runtime.late_code`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from kraftd.broker_node.events import PartitionRead, SharesRead
+from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.coordination.coordinators import BrokersNode, Coordinators
+    from kraftd.broker_node.coordination.group_coordination import GroupCoordination
+    from kraftd.broker_node.coordination.persister import Persister
+    from kraftd.broker_node.coordination.share_coordination import ShareCoordination
+    from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
+    from kraftd.broker_node.events import AppendEnded
+    from kraftd.broker_node.partitions.replicas import Hosted
+    from kraftd.broker_node.share_groups.share_groups import ShareGroups
+    from kraftd.configdef.node import NodeConfig
+    from kraftd.ground.event import Event
+    from kraftd.groups.consumer.assignors.spec import Assignor
+    from kraftd.wire.error_code import ErrorCode
+
+TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
+
+
+class LateCoordinators:
+    """What `Coordinators` does, which exist from the first need on: a request, or a partition of `TOPICS`."""
+
+    def __init__(self, node: BrokersNode, static: NodeConfig, new_uuid: Callable[[], str]) -> None:
+        self._node = node
+        self._static = static
+        self._new_uuid = new_uuid
+        self._assignors: Mapping[str, Assignor] | None = None
+        self._made: Coordinators | None = None
+
+    def __repr__(self) -> str:
+        return "<LateCoordinators, none yet>" if self._made is None else repr(self._made)
+
+    @property
+    def made(self) -> Coordinators:
+        """The coordinators, made now if they are not yet."""
+        if self._made is None:
+            from kraftd.broker_node.coordination.coordinators import Coordinators
+
+            self._made = Coordinators(self._node, self._static, self._new_uuid)
+            if self._assignors is not None:
+                self._made.groups.coordinator.use_assignors(self._assignors)
+        return self._made
+
+    @property
+    def groups(self) -> GroupCoordination:
+        return self.made.groups
+
+    @property
+    def transactions(self) -> TransactionCoordination:
+        return self.made.transactions
+
+    @property
+    def share_states(self) -> ShareCoordination:
+        return self.made.share_states
+
+    @property
+    def shares(self) -> ShareGroups:
+        return self.made.shares
+
+    @property
+    def persister(self) -> Persister:
+        return self.made.persister
+
+    def handlers(self) -> dict[type, Callable[..., None]]:
+        """Of events, which only coordinators cause."""
+        return {
+            PartitionRead: lambda event: self.made.partition_read(event),
+            SharesRead: lambda event: self.made.shares.fetches.shares_read(event),
+        }
+
+    def use_assignors(self, assignors: Mapping[str, Assignor]) -> None:
+        """Have consumer groups use these, by name."""
+        self._assignors = assignors
+
+    # -- driving
+
+    def end_step(self, event: Event, now_ms: int, call_again: Callable[[], None]) -> None:
+        if self._made is not None:
+            self._made.end_step(event, now_ms, call_again)
+
+    def took(self, elapsed_ns: int) -> None:
+        if self._made is not None:
+            self._made.took(elapsed_ns)
+
+    def deadline_ms(self) -> int | None:
+        return None if self._made is None else self._made.deadline_ms()
+
+    def run_due(self) -> None:
+        if self._made is not None:
+            self._made.run_due()
+
+    # -- what happens to partitions
+
+    def has_begun(self, topic: str, index: int) -> bool:
+        return self._made is not None and self._made.has_begun(topic, index)
+
+    def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
+        if self._made is not None:
+            self._made.topics_deleted(topics)
+
+    def leadership_changed(self, changed: Hosted, hosted: Hosted | None) -> None:
+        if self._made is not None or changed.topic in TOPICS:
+            self.made.leadership_changed(changed, hosted)
+
+    def marks_moved(self, hosted: Hosted, high_watermark: int) -> None:
+        if self._made is not None:
+            self._made.marks_moved(hosted, high_watermark)
+
+    def append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
+        if self._made is not None:
+            self._made.append_ended(one, error)
+
+    def connection_closed(self, connection_id: int) -> None:
+        if self._made is not None:
+            self._made.shares.connection_closed(connection_id)
