@@ -57,10 +57,6 @@ ABSENT: tuple[tuple[str, str], ...] = (
         "about Kafka itself; kraftd_info and process_start_time_seconds say the same about kraftd",
     ),
     (
-        r"kafka\.log:type=Log,name=RetentionSizeInPercent",
-        "about topics with retention.bytes; snapshots bound the metadata log, and Kafka's value stays 0",
-    ),
-    (
         r"kafka\.network:type=(Acceptor|Processor),name=.*",
         "about network threads; kraftd has one event loop: NetworkProcessorAvgIdlePercent",
     ),

@@ -60,6 +60,18 @@ def test_the_traffic_of_topics_is_counted(tmp_path: Path) -> None:
     assert ("kafka_server_BrokerTopicMetrics_MessagesInPerSec_total", (("topic", "t"),)) not in every
 
 
+def test_a_log_is_as_full_as_its_retention_allows(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    size_bytes = len(records(5))
+    harness.create_topic("half", retention_bytes=str(2 * size_bytes))
+    harness.create_topic("unlimited")
+    for topic in ("half", "unlimited"):
+        harness.produce(topic, records(5))
+    every = found(harness)
+    labels = [(("partition", "0"), ("topic", topic)) for topic in ("half", "unlimited")]
+    assert [every["kafka_log_Log_RetentionSizeInPercent", one] for one in labels] == [50, 0]
+
+
 def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path) -> None:
     harness = BrokerHarness(tmp_path).run()
     harness.create_topic("t", 3)

@@ -56,6 +56,16 @@ def _of_logs(value: Callable[[SizedLog], int]) -> Read:
     return samples
 
 
+def _retained_percent(readings: Readings) -> Samples:
+    """How full a log is of its retention.bytes; 0 without any, and of the metadata log."""
+    yield _PARTITION, 0
+    for hosted in hosted_of(readings):
+        if hosted.log is not None and hosted.config is not None:
+            most_bytes = hosted.config.log.retention_bytes
+            percent = hosted.log.size_bytes * 100 // most_bytes if most_bytes > 0 else 0
+            yield (hosted.topic, str(hosted.index)), percent
+
+
 def _of_broker(value: Callable[[Readings], int]) -> ReadOne:
     """A number of the metadata in a process with the broker role."""
     return lambda readings: None if broker_of(readings) is None else value(readings)
@@ -160,6 +170,13 @@ FAMILIES: tuple[Family, ...] = (
         "NumLogSegments",
         "number of the log's segments",
         _of_logs(lambda log: log.segment_count),
+        _PARTITION_LABELS,
+    ),
+    _LOG.family(
+        "gauge",
+        "RetentionSizeInPercent",
+        "size of the log in percent of retention.bytes; 0 without a limit",
+        _retained_percent,
         _PARTITION_LABELS,
     ),
     _LOG.family(
