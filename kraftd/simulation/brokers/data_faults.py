@@ -44,8 +44,11 @@ class DataFaults:
         return str(host.id)
 
     def fail_directory(self, rng: SeededRandomness) -> str | None:
-        """Let every change of a log directory fail for some seconds."""
-        host = self._host(rng)
+        """Let every change of a log directory fail for some seconds. Often it is that of a broker which is
+        about to join an ISR, as after a reassignment.
+        """
+        joining = sorted(self.traffic.replicas.joining())
+        host = self.cluster.hosts[rng.choice(joining)] if joining and rng.chance(0.5) else self._host(rng)
         if host is None:
             return None
         path, disk = f"{rng.choice(DIRECTORIES)}/", host.data_disk

@@ -71,7 +71,7 @@ class Topics:
         """Reassign a partition, or elect preferred leaders, now and then."""
         rng, ask = self.rng, self.world.workload.ask
         if rng.chance(0.1):
-            name = rng.choice((STEADY, STEADY, OFFSETS_TOPIC))
+            name = rng.choice((STEADY, OFFSETS_TOPIC, *sorted(self.hosts.keys() - {CHANGING})))
             index, replicas = rng.below(len(self.hosts[name])), self.draw_replicas(rng)
             part = reassign.ReassignablePartition(index, replicas)
             topics = [reassign.ReassignableTopic(name, [part])]
