@@ -76,6 +76,22 @@ def connection_windows(config: DaemonConfig) -> tuple[int, int]:
     return 1_000 * static.integer("quota.window.size.seconds"), static.integer("quota.window.num")
 
 
+def _connection_rates(config: DaemonConfig, node: Node) -> ConnectionRates:
+    """The rates of new connections: those of the file, of the node's dynamic configs, and of addresses."""
+    window_ms, sample_count = connection_windows(config)
+    rates = ConnectionRates(
+        config.max_connection_creation_rate,
+        config.connection_creation_rates,
+        among_brokers=config.listener_among_brokers,
+        window_ms=window_ms,
+        sample_count=sample_count,
+    )
+    rates.of_address = lambda host: address_quota(node.image.quotas, host)
+    own, every = (BROKER_RESOURCE, str(node.core.key.id)), (BROKER_RESOURCE, "")
+    rates.dynamic = lambda: (node.image.config(*own), node.image.config(*every))
+    return rates
+
+
 class Runner(NodeExecutor):
     """Drives one node on the running loop. `failed` is called once, with the error that must end
     the process.
@@ -103,18 +119,8 @@ class Runner(NodeExecutor):
         super().__init__(node, storage, SnapshotDownload(storage.disk, storage.log), self.wire, ports)
         self.peer_hosts = PeerHosts(node, loop)
         self.connections = Connections(self, limits, loop.call_soon, self.peer_hosts.__contains__)
-        window_ms, sample_count = connection_windows(config)
-        rates = ConnectionRates(
-            config.max_connection_creation_rate,
-            config.connection_creation_rates,
-            among_brokers=config.listener_among_brokers,
-            window_ms=window_ms,
-            sample_count=sample_count,
-        )
+        rates = _connection_rates(config, node)
         self.admission = Admission(loop, clock.now_ms, rates, self.peer_hosts.__contains__)
-        rates.of_address = lambda host: address_quota(node.image.quotas, host)
-        own, every = (BROKER_RESOURCE, str(node.core.key.id)), (BROKER_RESOURCE, "")
-        rates.dynamic = lambda: (node.image.config(*own), node.image.config(*every))
         self.connections.counts.dynamic = rates.dynamic
         self.handshakes = HandshakePool(loop, self.peer_hosts.__contains__)
         self.audit = AuditStream(config.audit_log, node.identity.node_id, log)
