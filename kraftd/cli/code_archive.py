@@ -73,6 +73,10 @@ class CodeArchive:
             spec.submodule_search_locations = [os.path.dirname(row.source)]
         return spec
 
+    def specs(self) -> Iterator[ModuleSpec]:
+        """Those of all modules whose source is as it was."""
+        return filter(None, map(self.find_spec, self._rows))
+
     def holds(self, spec: ModuleSpec) -> bool:
         """Return whether the archive has a module, with its source as it is now."""
         return self.find_spec(spec.name) is not None
@@ -113,6 +117,8 @@ def _renew() -> None:
     specs = list(archivable(list(sys.modules.values())))
     if not finders or sys.dont_write_bytecode or all(map(finders[0].holds, specs)):
         return
+    # Nodes of other roles keep what they load.
+    specs += finders[0].specs()
     with suppress(OSError):  # a directory of another user, a full disk: the next start is as slow as this one
         write_archive(archive_path(), specs)
 

@@ -122,9 +122,9 @@ import sys
 from kraftd.cli import code_archive
 code_archive.archive_path = lambda: sys.argv[1]
 code_archive.use_archive()
-import kraftd.cli.main
+module = __import__(sys.argv[2], fromlist=["*"])
 code_archive._renew()
-print(type(sys.modules["kraftd.cli.main"].__spec__.loader).__name__)
+print(type(module.__spec__.loader).__name__)
 """
 
 
@@ -134,8 +134,8 @@ def test_a_process_writes_the_archive_that_the_next_one_loads_from(
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     path = tmp_path / "archive"
 
-    def run(*flags: str) -> str:
-        command = [sys.executable, *flags, "-c", RENEWED, str(path)]
+    def run(*flags: str, module: str = "kraftd.cli.main") -> str:
+        command = [sys.executable, *flags, "-c", RENEWED, str(path), module]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     assert run("-B") == "SourceFileLoader"
@@ -144,4 +144,6 @@ def test_a_process_writes_the_archive_that_the_next_one_loads_from(
     inode = path.stat().st_ino
     assert run() == "ArchivedLoader"
     assert path.stat().st_ino == inode  # it had everything, so it was not written again
+    assert run(module="kraftd.histogram") == "SourceFileLoader"
+    assert [run(module=name) for name in ("kraftd.histogram", "kraftd.cli.main")] == ["ArchivedLoader"] * 2
     assert [each.name for each in tmp_path.iterdir()] == ["archive"]
