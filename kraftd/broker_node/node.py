@@ -493,8 +493,8 @@ class BrokerNode(AnsweringNode):
 
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)
-        self.client_fetches.connection_closed(connection_id)
-        self.coordinators.connection_closed(connection_id)
+        for one in (self.client_fetches, self.coordinators, self.verifications):
+            one.connection_closed(connection_id)
 
     def __repr__(self) -> str:
         return f"<BrokerNode {self.view.node_id}, {self.lifecycle!r}, {self.replicas!r}>"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from inspect import isfunction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kraftd.broker_node.apis.api_00_produce import ATTRIBUTES_LOW_AT
 from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.messages.produce_request import ProduceRequest
 from kraftd.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -100,30 +103,87 @@ def test_a_verified_request_is_freed_without_a_collection_of_garbage(harness: Br
     assert not left
 
 
-def test_the_answer_to_an_end_leaves_before_the_markers_are_written(harness: BrokerHarness) -> None:
+def init_producer(harness: BrokerHarness) -> Any:
     slot = harness.client_send(ApiKey.INIT_PRODUCER_ID, 5, InitProducerIdRequest("id", 60_000))
     harness.pass_time(100)
-    own = harness.response(slot)
+    return harness.response(slot)
+
+
+def transactional(
+    harness: BrokerHarness, producer_id: int, epoch: int, *, sequence: int = 0
+) -> ProduceRequest:
+    """Two records of a transaction."""
     batch = records(
         2,
         attributes=TRANSACTIONAL,
-        producer_id=own.producer_id,
-        producer_epoch=own.producer_epoch,
-        base_sequence=0,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
     )
     request = harness.produce_request("t", {0: bytes(batch)}, acks=-1)
     request.transactional_id = "id"
-    slot = harness.client_send(ApiKey.PRODUCE, 12, request)
-    harness.pass_time(100)
-    assert not harness.response(slot).responses[0].partition_responses[0].error_code
-    end = EndTxnRequest("id", own.producer_id, own.producer_epoch, True)
-    frame = b"".join(encode_request(ApiKey.END_TXN, 4, 1, "test", end))[4:]
+    return request
+
+
+def code(answer: Any) -> int:
+    return int(answer.responses[0].partition_responses[0].error_code)
+
+
+def step(harness: BrokerHarness, key: int, version: int, request: Any) -> int:
+    """Have the node take a request, and no later callback; return its slot."""
+    frame = b"".join(encode_request(key, version, 1, "test", request))[4:]
     slot = len(harness.asked)
-    harness.asked[slot] = (ApiKey.END_TXN, 4)
+    harness.asked[slot] = (key, version)
     harness.executor.step(FramesReceived(CONNECTION, slot, [memoryview(frame)], AT.listener, "127.0.0.1"))
+    return slot
+
+
+def test_the_answer_to_an_end_leaves_before_the_markers_are_written(harness: BrokerHarness) -> None:
+    own = init_producer(harness)
+    begun = transactional(harness, own.producer_id, own.producer_epoch)
+    slot = harness.client_send(ApiKey.PRODUCE, 12, begun)
+    harness.pass_time(100)
+    assert not code(harness.response(slot))
+    end = EndTxnRequest("id", own.producer_id, own.producer_epoch, True)
+    slot = step(harness, ApiKey.END_TXN, 4, end)
     assert not harness.response(slot).error_code
     partition = harness.broker.replicas.get("t", 0).partition  # type: ignore[union-attr]
     assert partition is not None
     assert (partition.log_end_offset, partition.last_stable_offset) == (2, 0)
     harness.timer.run_soon()
     assert (partition.log_end_offset, partition.last_stable_offset) == (3, 3)
+
+
+def test_batches_wait_for_those_of_their_connection_that_are_verified_again__kip890(
+    harness: BrokerHarness,
+) -> None:
+    own = init_producer(harness)
+    slot = harness.client_send(ApiKey.PRODUCE, 12, transactional(harness, own.producer_id, 0))
+    harness.pass_time(100)
+    assert not code(harness.response(slot))
+    end = EndTxnRequest("id", own.producer_id, 0, True)
+    ended = harness.response(step(harness, ApiKey.END_TXN, 5, end))
+    assert (ended.error_code, ended.producer_epoch) == (0, 1)
+    # the coordinator refuses this one at first, since the former transaction has no marker yet
+    slots = [step(harness, ApiKey.PRODUCE, 12, transactional(harness, own.producer_id, 1))]
+    harness.timer.run_soon()
+    slots += [
+        step(harness, ApiKey.PRODUCE, 12, transactional(harness, own.producer_id, 1, sequence=sequence))
+        for sequence in (2, 4)
+    ]
+    harness.pass_time(100)
+    assert [code(harness.response(slot)) for slot in slots] == [0, 0, 0]
+
+
+def test_what_waits_for_its_turn_is_forgotten_with_its_connection(harness: BrokerHarness) -> None:
+    turns = harness.broker.verifications
+    ends: list[Callable[[], None]] = []
+    begun: list[int] = []
+    for number in range(3):
+        turns.take_turns(7, lambda end, number=number: (begun.append(number), ends.append(end)))  # type: ignore[misc]
+    turns.take_turns(8, lambda end: (begun.append(8), end()))  # type: ignore[func-returns-value]
+    assert begun == [0, 8]
+    turns.connection_closed(7)
+    ends[0]()
+    turns.take_turns(7, lambda end: (begun.append(9), end()))  # type: ignore[func-returns-value]
+    assert begun == [0, 8, 9]

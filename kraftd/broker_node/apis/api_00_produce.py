@@ -13,6 +13,7 @@ POLICY_VIOLATION for the metadata topic, which the quorum alone writes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct as Layout
 from typing import TYPE_CHECKING
 
@@ -107,17 +108,28 @@ def _append_verified(node: BrokerNode, call: Call, transactional_id: str, batche
     if len({batch[:2] for batch in verified.values()}) > 1:
         raise Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     call.settled = True
-
-    def then(errors: Results, guards: Guards) -> None:
-        appending = _append_all(node, call, errors, guards)
-        if call.is_large:
-            node.boundary.large.begin(call, appending)
-        else:
-            node.guarded(call, lambda: at_once(appending))
-
     version = call.version
     support = Support(version >= ADDS_PARTITIONS_VERSION, version >= KNOWS_ABORTABLE_VERSION)
-    node.verifications.verify(transactional_id, verified, support, then, is_repeated=support.adds)
+
+    def begin(end: Callable[[], None]) -> None:
+        def then(errors: Results, guards: Guards) -> None:
+            appending = _append_all(node, call, errors, guards)
+            if call.is_large:
+                node.boundary.large.begin(call, _to_the_end(appending, end))
+            else:
+                node.guarded(call, lambda: at_once(appending))
+                end()
+
+        node.verifications.verify(transactional_id, verified, support, then, is_repeated=support.adds)
+
+    node.verifications.take_turns(call.connection_id, begin)
+
+
+def _to_the_end(appending: Slices[None], end: Callable[[], None]) -> Slices[None]:
+    try:
+        yield from appending
+    finally:
+        end()
 
 
 def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -> Slices[None]:
