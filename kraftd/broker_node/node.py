@@ -162,6 +162,7 @@ class BrokerNode(AnsweringNode):
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         self.now_ms = now_ms
+        self.coordinators.follow_clock(self.view.context.wall_ahead_ms)
         self.handlers[type(event)](event)
         self.coordinators.end_step(event, now_ms, self._next_slice.schedule)
         self.directory_assignments.send(now_ms)
@@ -188,11 +189,10 @@ class BrokerNode(AnsweringNode):
 
     def on_deadline(self) -> None:
         self.client_fetches.run_due()
-        self.produces.run_due(self.now_ms)
-        self.deletions.run_due(self.now_ms)
+        for one in (self.produces, self.deletions, self.own_requests):
+            one.run_due(self.now_ms)
         self.go_on(self.isr_changes.check())
         self.go_on(self.isr_changes.rejoin())
-        self.own_requests.run_due(self.now_ms)
         self.coordinators.run_due()
         self.verifications.run_due(self.now_ms)
         for key in self.replication_quotas.take_held():

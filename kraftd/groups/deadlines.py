@@ -62,6 +62,14 @@ class Deadlines:
             self._heap = [row for row in self._heap if self._is_current(row)]
             heapify(self._heap)
 
+    def move(self, moved_ms: int) -> None:
+        """Move all deadlines, as the clock has moved."""
+        for entry in self._entries.values():
+            entry.due_ms += moved_ms
+            entry.queued_ms += moved_ms
+        self._heap = [(at_ms + moved_ms, number, key, entry) for at_ms, number, key, entry in self._heap]
+        self._is_next_known = False
+
     def clear(self) -> None:
         self._entries.clear()
         self._heap.clear()

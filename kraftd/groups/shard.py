@@ -400,6 +400,13 @@ class Shard:
             return due_ms
         return self._timeout_ms if due_ms is None else min(due_ms, self._timeout_ms)
 
+    def clock_moved(self, moved_ms: int) -> None:
+        """Wait for as long as before: no session ends early or late because the clock was set."""
+        self.state.deadlines.move(moved_ms)
+        self._timeout_ms += moved_ms
+        for one in self.waiting:
+            one.deadline_ms += moved_ms
+
     def tick(self) -> None:
         """Perform what is due."""
         for _ in range(ACTIONS_A_SLICE):  # what is due beyond these is due at once again

@@ -132,6 +132,11 @@ class Shards(Generic[S]):
         due = [shard.deadline_ms() for shard in self.shards.values() if shard.status is ShardStatus.ACTIVE]
         return min((time_ms for time_ms in due if time_ms is not None), default=None)
 
+    def clock_moved(self, moved_ms: int) -> None:
+        """The wall clock was set: the times of requests and ticks jump from now on."""
+        for shard in self.shards.values():
+            shard.clock_moved(moved_ms)
+
     def tick(self, now_ms: int) -> list[Effect]:
         """Perform what is due."""
         for shard in self.active(now_ms):

@@ -213,6 +213,11 @@ class Coordination:
         due_ms = self._due_ms
         return None if due_ms is None else due_ms - self._node.wall_ms + self._node.now_ms
 
+    def clock_moved(self, moved_ms: int) -> None:
+        """The wall clock was set: what waits goes on waiting for as long as before."""
+        self._is_due_known = False
+        self._shards.clock_moved(moved_ms)
+
     def run_due(self) -> None:
         """Perform what is due."""
         due_ms = self._shards.deadline_ms()

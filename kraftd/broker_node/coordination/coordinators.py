@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kraftd.wire.error_code import ErrorCode
 
 
+JUMP_MS = 1_000  # of the wall clock; less is not followed until it is as much
 SHARED_MS = 1  # of pause between requests whose records are appended together
 NS_PER_MS = 1_000_000
 
@@ -56,6 +57,7 @@ class Coordinators:
         self._every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
         self._by_topic = {each.topic: each for each in self._every}
         self._asked_ms = -1 - SHARED_MS  # when requests came last
+        self._wall_ahead_ms = node.wall_ms - node.now_ms
 
     def __repr__(self) -> str:
         return f"<Coordinators {list(self._by_topic.values())!r}>"
@@ -65,6 +67,14 @@ class Coordinators:
         """Return whether a coordinator has written what is not appended yet."""
         groups, transactions, share_states = self._every
         return groups.has_unsent or transactions.has_unsent or share_states.has_unsent
+
+    def follow_clock(self, wall_ahead_ms: int) -> None:
+        """Let what waits wait for as long as before, also when the wall clock was set."""
+        moved_ms = wall_ahead_ms - self._wall_ahead_ms
+        if abs(moved_ms) >= JUMP_MS:
+            self._wall_ahead_ms = wall_ahead_ms
+            for one in self._every:
+                one.clock_moved(moved_ms)
 
     def end_step(self, event: Event, now_ms: int, call_again: Callable[[], None]) -> None:
         """Append what the event has written. Requests that follow one another closely leave it to the end of

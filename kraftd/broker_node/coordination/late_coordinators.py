@@ -86,6 +86,10 @@ class LateCoordinators:
 
     # -- driving
 
+    def follow_clock(self, wall_ahead_ms: int) -> None:
+        if self._made is not None:
+            self._made.follow_clock(wall_ahead_ms)
+
     def end_step(self, event: Event, now_ms: int, call_again: Callable[[], None]) -> None:
         if self._made is not None:
             self._made.end_step(event, now_ms, call_again)
