@@ -30,6 +30,7 @@ from kraftd.requests.effects import (
     AuditLine,
     CloseConnection,
     LogLine,
+    MuteConnection,
     ReadFrame,
     ScheduleSlice,
 )
@@ -130,6 +131,7 @@ class Harness:
         self.pending_syncs = 0
         self.answers: dict[tuple[int, int], bytes] = {}
         self.closed: dict[int, str] = {}
+        self.muted: dict[int, int] = {}  # milliseconds by connection
         self.logged_texts: list[str] = []
         self.lines: list[LogLine] = []  # of the nodes themselves, without those of effects
         self.audited: list[AuditLine] = []
@@ -176,6 +178,8 @@ class Harness:
                     self.answers[call.connection_id, call.slot] = b"".join(effect.fill(found))
                 case CloseConnection():
                     self.closed[effect.connection_id] = effect.reason
+                case MuteConnection():
+                    self.muted[effect.connection_id] = effect.for_ms
                 case AuditLine():
                     self.audited.append(effect)
                 case LogLine():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -378,13 +379,20 @@ def test_clients_that_know_the_error_are_refused_above_their_quota__kip599(
     key: int, version: int, strict: bool
 ) -> None:
     charged: list[Any] = []
+
+    def charge(*arguments: Any, strict: bool, on_throttle: Callable[[int], None]) -> None:
+        charged.append((*arguments, strict))
+        on_throttle(40)
+
     ctx: Any = SimpleNamespace(
         image=SimpleNamespace(quotas="quotas"),
         now_ms=7,
-        mutations=SimpleNamespace(charge=lambda *arguments, strict: charged.append((*arguments, strict))),
+        mutations=SimpleNamespace(charge=charge),
     )
-    charge_of(ctx, Call(1, 0, "C", "h", key, version, 1, "c", None, ALICE))
+    call = Call(1, 0, "C", "h", key, version, 1, "c", None, ALICE)
+    charge_of(ctx, call)
     assert charged == [("quotas", "alice", "c", 7, strict)]
+    assert call.mute_ms == 40
 
 
 def test_a_described_cluster_lists_the_operations_if_it_is_asked_to__kip430(harness: Harness) -> None:

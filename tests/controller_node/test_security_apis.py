@@ -280,6 +280,7 @@ def test_a_client_beyond_its_mutation_quota_is_throttled(harness: Harness) -> No
     assert [topic.error_code for topic in answer.topics] == [0, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
     assert answer.topics[1].error_message is None
     assert answer.throttle_time_ms == 4_000
+    assert list(harness.muted.values()) == [4_000]
     old = harness.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([CreatableTopic("c", 1, 1)], 1_000))
     assert [topic.error_code for topic in old.topics] == [0]
     assert old.throttle_time_ms == 5_000
