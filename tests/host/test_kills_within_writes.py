@@ -119,9 +119,9 @@ def loaded(disk: MemoryDisk) -> tuple[DataLog | None, list[SnapshotEntry], LogDi
     assert directories.damaged == {} and directories.offline == {}
     if not openings:
         return None, [], directories
-    states = openings[0].producers
-    assert states is not None
-    return directories.logs["t", 0], list(states.entries()), directories
+    log, states = directories.logs["t", 0], openings[0].producers
+    # Of a log without producers there are none.
+    return log, [] if states is None else list(states.entries()), directories
 
 
 def state_after(
