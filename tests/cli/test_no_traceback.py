@@ -157,7 +157,7 @@ def test_an_unknown_codec_engine_is_named() -> None:
 
 def test_too_few_file_descriptors_are_reported(tmp_path: Path) -> None:
     write_history(tmp_path / "data")
-    limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))  # noqa: E731
+    limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (7, 7))  # noqa: E731
     done = subprocess.run(
         [sys.executable, "-m", "kraftd", "show", "-d", str(tmp_path / "data")],
         preexec_fn=limit,
