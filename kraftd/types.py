@@ -41,6 +41,16 @@ def uuid_text(uuid: Uuid) -> str:
     return base64.urlsafe_b64encode(uuid).decode("ascii").rstrip("=")
 
 
+def shown_bytes(data: bytes | None) -> str | dict[str, str] | None:
+    """Bytes for JSON: UTF-8 text, else `{"base64": "..."}`; null stays null."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
 def parse_uuid(text: str) -> Uuid:
     """The 16 bytes behind Kafka's text of a uuid. Raises ValueError when it is not one."""
     if "+" in text or "/" in text:

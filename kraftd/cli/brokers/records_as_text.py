@@ -10,6 +10,7 @@ import binascii
 import json
 from typing import Any
 
+from kraftd.types import shown_bytes
 from kraftd.wire.keyed_records import KeyedRecord, StoredRecord
 
 FIELDS = ("key", "value", "headers", "partition", "timestamp_ms")
@@ -28,9 +29,9 @@ def to_json(topic: str, partition: int, record: StoredRecord) -> str:
             "partition": partition,
             "offset": record.offset,
             "timestamp_ms": record.timestamp_ms,
-            "key": _shown(record.key),
-            "value": _shown(record.value),
-            "headers": [[name, _shown(value)] for name, value in record.headers],
+            "key": shown_bytes(record.key),
+            "value": shown_bytes(record.value),
+            "headers": [[name, shown_bytes(value)] for name, value in record.headers],
         },
         ensure_ascii=False,
     )
@@ -84,15 +85,6 @@ def header_of(text: str) -> tuple[str, bytes]:
 def text_of(data: bytes | None) -> str:
     """Bytes for people: text, or what of it is text."""
     return "null" if data is None else data.decode("utf-8", "backslashreplace")
-
-
-def _shown(data: bytes | None) -> Any:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
 
 
 def _taken(value: Any, what: str) -> bytes | None:

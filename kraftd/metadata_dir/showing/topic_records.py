@@ -5,15 +5,13 @@ A partition is recognized by the topic id in the `partition.metadata` beside its
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from kraftd.log.disk import Disk
 from kraftd.log.partition_metadata import FILE_NAME, decode_topic_id
 from kraftd.metadata_dir.showing.coordinator_records import Fields, marker_fields
-from kraftd.types import METADATA_TOPIC_ID
+from kraftd.types import METADATA_TOPIC_ID, shown_bytes
 from kraftd.wire.batch import Batch, records
 from kraftd.wire.keyed_records import read_keyed_records
 
@@ -41,17 +39,8 @@ def topic_record_fields(batch: Batch) -> Iterator[Fields]:
             "type": "Record",
             "version": batch.header.magic,
             "data": {
-                "key": _shown(record.key),
-                "value": _shown(record.value),
-                "headers": [[name, _shown(value)] for name, value in record.headers],
+                "key": shown_bytes(record.key),
+                "value": shown_bytes(record.value),
+                "headers": [[name, shown_bytes(value)] for name, value in record.headers],
             },
         }
-
-
-def _shown(data: bytes | None) -> Any:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
