@@ -15,6 +15,7 @@ from kraftd.answers.node import AnsweringNode
 from kraftd.ground.event import DeadlineReached, Event
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.executors.frame_reads import read_frame
+from kraftd.host.executors.muting import mute_connection
 from kraftd.host.ports import AnswerWire, Handle, Ports
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.requests.call import Call
@@ -66,7 +67,7 @@ class AnsweringExecutor:
         self._later_look: Handle | None = None
         self.performers: dict[type, Callable[[Any], object]] = {
             Answer: wire.answer,
-            MuteConnection: lambda effect: self._mute(effect.connection_id, effect.for_ms),
+            MuteConnection: partial(mute_connection, ports.timer, wire.mute),
             CloseConnection: lambda effect: wire.close(effect.connection_id, effect.reason),
             LogLine: wire.line,
             AuditLine: wire.audited,
@@ -125,11 +126,7 @@ class AnsweringExecutor:
         """Answer a call whose records were read."""
         self.wire.respond(call, parts)
         if call.mute_ms:
-            self._mute(call.connection_id, call.mute_ms)
-
-    def _mute(self, connection_id: int, for_ms: int) -> None:
-        self.wire.mute(connection_id, True)
-        self.timer.call_at(self.timer.now_ms() + for_ms, self.wire.mute, connection_id, False)
+            self.performers[MuteConnection](MuteConnection(call.connection_id, call.mute_ms))
 
     def answer_failed(self, call: Call, error: Exception) -> None:
         """Have the node refuse a call whose answer could not be read or written."""

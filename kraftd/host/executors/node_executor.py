@@ -11,6 +11,7 @@ from kraftd.controller_node.node import Node
 from kraftd.host.executors.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.executors.core_executor import EffectExecutor
 from kraftd.host.executors.frame_reads import read_frame
+from kraftd.host.executors.muting import mute_connection
 from kraftd.host.ports import NodeWire, Ports
 from kraftd.host.snapshots.downloads import MAX_WAITING_BYTES
 from kraftd.host.snapshots.snapshot_download import SnapshotDownload
@@ -58,7 +59,7 @@ class NodeExecutor(EffectExecutor):
             Answer: wire.answer,
             AnswerRecords: self._answer_records,
             effects.AnswerSnapshot: self.snapshot_reads.begin,
-            MuteConnection: self._mute,
+            MuteConnection: partial(mute_connection, ports.timer, wire.mute),
             CloseConnection: lambda effect: wire.close(effect.connection_id, effect.reason),
             ReadCommitted: lambda effect: ports.timer.call_soon(self._read_committed, effect),
             OpenSnapshot: lambda effect: ports.timer.call_soon(self._open_snapshot, effect),
@@ -94,12 +95,6 @@ class NodeExecutor(EffectExecutor):
 
     def disk_has_room(self) -> None:
         self.step(events.DiskHasRoom())
-
-    def _mute(self, effect: MuteConnection) -> None:
-        """Mute a client: one of this controller, or one whose request this process's broker handed over."""
-        timer, mute = self.ports.timer, self._wire.mute
-        mute(effect.connection_id, True)
-        timer.call_at(timer.now_ms() + effect.for_ms, mute, effect.connection_id, False)
 
     # -- answers that need the disk
 
