@@ -88,10 +88,10 @@ class FetchTimes:
 
     def recent(self, now_ms: int) -> Times:
         """Those of the last minute; none if the follower lacks nothing, as far as it knows."""
-        waits_ms = 0
-        if self._sent_ms is not None and self._answered_ms is None:
-            waits_ms = now_ms - self._sent_ms
-        waits_ms *= waits_ms > UNANSWERED_MS
+        sent_ms = self._sent_ms if self._answered_ms is None else None
+        waits_ms = 0 if sent_ms is None else now_ms - sent_ms
+        if waits_ms <= UNANSWERED_MS:
+            waits_ms = 0
         rounds = [one for one in self._rounds if now_ms - one.ended_ms <= WINDOW_MS]
         if not rounds or not (self.is_behind or self._counts):
             return Times(unanswered=self._unanswered, waits_ms=waits_ms)
