@@ -134,7 +134,7 @@ def test_share_partitions_go_with_their_topic(tmp_path: Path) -> None:
 def ask(harness: BrokerHarness, request: Any) -> list[Any]:
     """Ask the share coordinators as this broker itself; the answer comes into the list."""
     answers: list[Any] = []
-    harness.broker.coordinators.persister.ask(request, answers.append)
+    harness.broker.coordinators.made.persister.ask(request, answers.append)
     harness.broker_step(MetadataMoved())
     return answers
 

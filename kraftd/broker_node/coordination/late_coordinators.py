@@ -15,7 +15,6 @@ from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, SHARE_STATE_TOPIC, 
 if TYPE_CHECKING:
     from kraftd.broker_node.coordination.coordinators import BrokersNode, Coordinators
     from kraftd.broker_node.coordination.group_coordination import GroupCoordination
-    from kraftd.broker_node.coordination.persister import Persister
     from kraftd.broker_node.coordination.share_coordination import ShareCoordination
     from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
     from kraftd.broker_node.events import AppendEnded
@@ -68,10 +67,6 @@ class LateCoordinators:
     @property
     def shares(self) -> ShareGroups:
         return self.made.shares
-
-    @property
-    def persister(self) -> Persister:
-        return self.made.persister
 
     def handlers(self) -> dict[type, Callable[..., None]]:
         """Of events, which only coordinators cause."""
