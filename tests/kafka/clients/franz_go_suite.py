@@ -210,7 +210,7 @@ def test_franz_gos_own_tests_of_groups_and_consumers_pass_at_a_mixed_cluster(
     with MixedCluster(tmp_path, kinds, controller, settings=PATIENT) as cluster:
         run = os.environ.get("KGO_TEST_RUN", AT_ONE_NODE)
         go(cluster.bootstrap, tmp_path / "go.log", *suite(run), KGO_TEST_RF="3")
-        for node in cluster.ours.values():  # type: ignore[attr-defined]
+        for node in cluster.ours.values():
             assert '"level":"error"' not in node.log_text()
 
 

@@ -347,8 +347,7 @@ def play(
     say: Callable[[str], None] = lambda _: None,
 ) -> Seen:
     """A run in a cluster of its own; AssertionError or TimeoutError name what is wrong."""
-    with MixedCluster(home, KINDS[kinds], controller) as made:
-        cluster: MixedCluster = made  # type: ignore[assignment]
+    with MixedCluster(home, KINDS[kinds], controller) as cluster:
         scenario = Scenario(cluster, seed, say)
         try:
             scenario.begin()

@@ -36,8 +36,7 @@ def test_nothing_is_lost_or_doubled_while_clocks_are_minutes_apart(
     environments = {one: clock.environment for one, clock in clocks.items()}
     for clock, ahead_ms in zip(clocks.values(), AHEAD_MS, strict=True):
         clock.set(ahead_ms)
-    with MixedCluster(tmp_path, KINDS[kinds], controller, environments=environments) as made:
-        cluster: MixedCluster = made  # type: ignore[assignment]
+    with MixedCluster(tmp_path, KINDS[kinds], controller, environments=environments) as cluster:
         first, second, third = cluster.ids
         placed = [[first, second, third], [third, second, first]]
         config = {"min.insync.replicas": "2"}

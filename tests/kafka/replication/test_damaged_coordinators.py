@@ -70,8 +70,7 @@ def doctor(cluster: MixedCluster) -> str:
 )
 def test_a_damaged_replica_is_given_up_and_fetched_again(tmp_path: Path, controller: Kind) -> None:
     kinds: dict[int, Kind] = {DAMAGED: "kraftd", STOCK: "apache", THIRD: "kraftd"}
-    with MixedCluster(tmp_path, kinds, controller, settings=SETTINGS) as made:
-        cluster: MixedCluster = made  # type: ignore[assignment]
+    with MixedCluster(tmp_path, kinds, controller, settings=SETTINGS) as cluster:
         requests = requests_to(cluster)
         node = cluster.broker(DAMAGED)
         assert node.stop() == 0
@@ -116,8 +115,7 @@ def test_a_damaged_replica_is_given_up_and_fetched_again(tmp_path: Path, control
 def test_a_partition_without_a_sound_log_has_no_leader_until_it_is_restored(
     tmp_path: Path, controller: Kind
 ) -> None:
-    with MixedCluster(tmp_path, {DAMAGED: "kraftd", STOCK: "apache"}, controller) as made:
-        cluster: MixedCluster = made  # type: ignore[assignment]
+    with MixedCluster(tmp_path, {DAMAGED: "kraftd", STOCK: "apache"}, controller) as cluster:
         cluster.admin.create_topics([NewTopic("u", 1, replica_assignment=[[DAMAGED]])])["u"].result(30)
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         producer.produce("u", b"a record")

@@ -67,8 +67,7 @@ FAULTS: tuple[Fault, ...] = (slow, lose_some, lose_what_it_sends, lose_what_it_h
 def test_nothing_is_lost_or_doubled_while_hosts_lose_packets(
     tmp_path: Path, hosts: Hosts, kinds: str, controller: Kind
 ) -> None:
-    with MixedCluster(tmp_path, KINDS[kinds], controller, hosts=hosts) as made:
-        cluster: MixedCluster = made  # type: ignore[assignment]
+    with MixedCluster(tmp_path, KINDS[kinds], controller, hosts=hosts) as cluster:
         placed = [[1, 2, 3], [2, 3, 1]]
         topic = NewTopic(TOPIC, PARTITIONS, replica_assignment=placed, config={"min.insync.replicas": "2"})
         cluster.admin.create_topics([topic])[TOPIC].result(30)

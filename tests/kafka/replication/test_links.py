@@ -64,8 +64,7 @@ FAULTS: tuple[Fault, ...] = (*MILD, hold_what_it_sends, hold_what_it_hears, part
 def test_nothing_is_lost_or_doubled_over_bad_links(
     tmp_path: Path, links: Proxy, kinds: str, controller: Kind
 ) -> None:
-    with MixedCluster(tmp_path, KINDS[kinds], controller, links=links) as made:
-        cluster: MixedCluster = made  # type: ignore[assignment]
+    with MixedCluster(tmp_path, KINDS[kinds], controller, links=links) as cluster:
         first, second, third = cluster.ids
         placed = [[first, second, third], [second, third, first]]
         topic = NewTopic(TOPIC, PARTITIONS, replica_assignment=placed, config={"min.insync.replicas": "2"})

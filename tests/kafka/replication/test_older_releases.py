@@ -61,8 +61,7 @@ def test_kraftd_replicates_with_each_release_while_all_are_upgraded(tmp_path: Pa
     kinds: dict[int, Kind] = {**dict.fromkeys(RELEASES, "apache"), OURS: "kraftd"}  # type: ignore[dict-item]
     with MixedCluster(
         tmp_path, kinds, controller, session_timeout_ms=9000, releases=RELEASES, release_version="3.9"
-    ) as made:
-        cluster: MixedCluster = made  # type: ignore[assignment]
+    ) as cluster:
         placed = [[OURS, *RELEASES], [*RELEASES, OURS]]
         topic = NewTopic(TOPIC, 2, replica_assignment=placed, config={"min.insync.replicas": "2"})
         cluster.admin.create_topics([topic])[TOPIC].result(30)

@@ -43,8 +43,7 @@ def test_nothing_is_lost_or_doubled_by_two_faults_at_once(
     kinds: str,
     controller: Kind,
 ) -> None:
-    with MixedCluster(tmp_path, KINDS[kinds], controller, links=links) as made:
-        cluster: MixedCluster = made  # type: ignore[assignment]
+    with MixedCluster(tmp_path, KINDS[kinds], controller, links=links) as cluster:
         strike_twice(cluster, links, BLOWS)
 
 
@@ -68,8 +67,7 @@ def test_nothing_is_lost_or_doubled_by_a_full_disk_and_a_bad_link(
             with disks[broker_id].full():
                 time.sleep(FREEZE_S)
 
-        with MixedCluster(tmp_path, KINDS[kinds], controller, links=links) as made:
-            cluster: MixedCluster = made  # type: ignore[assignment]
+        with MixedCluster(tmp_path, KINDS[kinds], controller, links=links) as cluster:
             strike_twice(cluster, links, (fill,), *OF_FULL_DISKS)
 
 

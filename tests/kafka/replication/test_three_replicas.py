@@ -58,8 +58,7 @@ BLOWS = (kill, freeze, roll)
 def test_nothing_is_lost_or_doubled_while_brokers_die_freeze_and_roll(
     tmp_path: Path, kinds: str, controller: Kind
 ) -> None:
-    with MixedCluster(tmp_path, KINDS[kinds], controller) as made:
-        cluster: MixedCluster = made  # type: ignore[assignment]
+    with MixedCluster(tmp_path, KINDS[kinds], controller) as cluster:
         first, second, third = cluster.ids
         topic = NewTopic(
             TOPIC,
