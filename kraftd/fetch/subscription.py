@@ -250,7 +250,7 @@ class Subscription:
 
     def answer_all(self, max_bytes: int, pace: Pace) -> Slices[list[SlotAnswer]]:
         """Every partition, as in a full fetch; those that cannot be served come last."""
-        yield from self._settle(pace)
+        self._settle()
         answers, refused = [], []
         left, taken_bytes = max_bytes, 0
         for slot in self.slots.values():
@@ -271,7 +271,7 @@ class Subscription:
 
     def answer_changes(self, max_bytes: int, pace: Pace) -> Slices[list[SlotAnswer]]:
         """The partitions with something new, in their order; those that cannot be served come last."""
-        yield from self._settle(pace)
+        self._settle()
         read = yield from self._read_ready(max_bytes, pace)
         for slot in (*self._unsettled, *self._failed):
             if slot not in read and slot not in self._not_served:
@@ -298,21 +298,16 @@ class Subscription:
         self._unsettled.clear()
         return answers
 
-    def _settle(self, pace: Pace) -> Slices[None]:
-        """Examine what changed since the fetch arrived.
+    def _settle(self) -> None:
+        """From now on a change is for the next fetch; what changed before was examined when it did.
 
-        These slots stay dirty for the next fetch, because only a fetch resolves an id and notes a follower's
-        progress. So do those that change from now on, until the answer is complete.
+        A follower's slots stay dirty, because only a fetch notes its progress; so do those whose id has no
+        topic yet, because only a fetch resolves it.
         """
         self.examines_changes = False
-        changed, self.dirty = self.dirty, {}
-        for slot in changed:
-            if pace.spent(EXAMINE_US):
-                yield
-            self._examine(slot)
-            if self.reader.is_follower or slot.topic is None:
-                self.dirty[slot] = None
-        self._unsettled |= changed
+        self._unsettled |= self.dirty
+        if not self.reader.is_follower:
+            self.dirty = {slot: None for slot in self.dirty if slot.topic is None}
 
     def _read_ready(self, max_bytes: int, pace: Pace) -> Slices[dict[Slot, tuple[PartitionData, int]]]:
         """Read the slots that have records, in their order, until the answer is full; they leave the heap."""
