@@ -71,7 +71,8 @@ class Turns:
         self._schedule = schedule
         self._now_ns = now_ns
         self._spent_ns = spent_ns
-        self._ends_ns = -MAX_TURN_NS  # until when requests are handled at once
+        self._ends_ns = self._marks_ns = -MAX_TURN_NS  # until when requests are handled at once
+        self._marked = False  # the loop has not gone round since
         self._scheduled = False
         self._senders: dict[Hashable, _Sender] = {}
         self._waiting: list[tuple[int, int, int, _Sender]] = []  # a heap of senders
@@ -84,16 +85,33 @@ class Turns:
     def over(self) -> bool:
         """Return whether requests have taken their time; then the caller waits for the next turn.
 
-        The loop does not say when a turn begins. A request after some quiet time is taken to begin one. So a
-        request of a quiet connection sometimes waits for the next turn, which comes at once.
+        The loop does not say when a turn begins: a mark that it runs in its next turn does. Once the time is
+        over, requests go on at once if the loop has gone round since the second half of it.
         """
         now_ns = self._now_ns()
-        if now_ns < self._ends_ns:
+        if now_ns < self._marks_ns:
             return False
-        if self._waiting or now_ns < self._ends_ns + MAX_TURN_NS:
+        if now_ns < self._ends_ns:
+            self._marks_ns = self._ends_ns
+            self._mark()
+            return False
+        if self._waiting or self._marked:
             return True
-        self._ends_ns = now_ns + MAX_TURN_NS
+        self._start(now_ns)
         return False
+
+    def _start(self, now_ns: int) -> None:
+        self._ends_ns = now_ns + MAX_TURN_NS
+        self._marks_ns = now_ns + MAX_TURN_NS // 2
+        self._mark()
+
+    def _mark(self) -> None:
+        if not self._marked:
+            self._marked = True
+            self._schedule(self._gone_round)
+
+    def _gone_round(self) -> None:
+        self._marked = False
 
     def has_ended(self) -> bool:
         """Return whether the turn that is under way has taken its time: one long request may take two turns'
@@ -138,7 +156,7 @@ class Turns:
         """A new turn of the loop: let connections go on, until its time is over."""
         self._scheduled = False
         waiting = self._waiting
-        self._ends_ns = self._now_ns() + MAX_TURN_NS
+        self._start(self._now_ns())
         spent_ns = self._spent_ns()
         while waiting and self._now_ns() < self._ends_ns:
             self._clock_ns, _, _, sender = heappop(waiting)

@@ -440,9 +440,28 @@ def test_a_fresh_request_is_handled_at_once_in_a_turn_with_time_left() -> None:
     assert len(peer.received) == 5
     peer.run_later()
     assert peer.received[-1] == (1, b"late")
-    peer.now_ns += 2 * MAX_TURN_NS
-    quiet.data_received(framed(b"after a quiet time"))
-    assert peer.received[-1] == (2, b"after a quiet time")
+    peer.now_ns += MAX_TURN_NS
+    quiet.data_received(framed(b"in the same turn of the loop"))
+    assert peer.received[-1] == (1, b"late")
+    peer.run_later()
+    assert peer.received[-1] == (2, b"in the same turn of the loop")
+    peer.run_later()
+    peer.now_ns += MAX_TURN_NS
+    quiet.data_received(framed(b"after it"))
+    assert peer.received[-1] == (3, b"after it")
+
+
+def test_a_long_turn_of_the_loop_serves_no_longer_than_its_time() -> None:
+    peer = Peer()
+    busy, _ = peer.connect()
+    busy.data_received(framed(b"first"))
+    peer.run_later()  # a turn of the loop begins, and serves until the time is over
+    for number in range(4):
+        peer.now_ns += MAX_TURN_NS // 4
+        busy.data_received(framed(b"%d" % number))
+    assert [frame for _, frame in peer.received] == [b"first", b"0", b"1", b"2"]
+    peer.run_later()
+    assert peer.received[-1] == (4, b"3")
 
 
 def test_requests_that_take_longer_than_two_turns_are_handled_one_in_each_turn() -> None:
