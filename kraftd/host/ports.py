@@ -134,6 +134,9 @@ class AnswerWire(Protocol):
     def respond(self, call: Call, parts: list[Any]) -> None:
         """Answer a call with these bytes."""
 
+    def flush(self) -> None:
+        """Send the answers so far."""
+
     def close(self, connection_id: int, reason: str) -> None: ...
 
     def mute(self, connection_id: int, is_muted: bool) -> None:

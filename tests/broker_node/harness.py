@@ -178,6 +178,7 @@ class Wire:
         self._harness = harness
         self.responses: dict[int, bytes] = {}  # by slot
         self.closed: dict[int, str] = {}
+        self.flushed: set[int] = set()  # the slots that were answered at the last flush
         self.mutes: list[bool] = []
         self.is_cut_off = False
         self.sent: list[Any] = []  # to the controller
@@ -193,6 +194,9 @@ class Wire:
 
     def respond(self, call: Call, parts: list[Any]) -> None:
         self._keep(call.slot, parts)
+
+    def flush(self) -> None:
+        self.flushed = set(self.responses)
 
     def _keep(self, slot: int, parts: list[Any]) -> None:
         assert slot not in self.responses, f"slot {slot} is answered twice"

@@ -250,6 +250,13 @@ def test_a_fetch_is_parked_until_records_come(harness: BrokerHarness) -> None:
     assert harness.response(slot).responses[0].partitions[0].high_watermark == 1
 
 
+def test_a_produce_is_answered_before_parked_fetches_read(harness: BrokerHarness) -> None:
+    waits = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}))
+    produced = harness.client_send(ApiKey.PRODUCE, 12, harness.produce_request("t", {0: records()}))
+    assert {produced, waits} <= set(harness.wire.responses)
+    assert harness.wire.flushed == {*harness.wire.responses} - {waits}
+
+
 def test_a_parked_fetch_is_answered_after_its_wait(harness: BrokerHarness) -> None:
     slot = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}))
     harness.pass_time(499)

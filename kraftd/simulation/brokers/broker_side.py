@@ -104,6 +104,8 @@ class ClientWire:
     def respond(self, call: Call, parts: list[Any]) -> None:
         self._traffic.answered(call.slot, parts)
 
+    def flush(self) -> None: ...
+
     def answer(self, effect: Answer) -> None:
         self._traffic.answered(effect.slot, effect.parts)
 

@@ -74,6 +74,8 @@ class ReaderWire:
             self._side.process.world.checks.fail("S20", f"{self._side!r} takes a fetch for none: {reason}")
         self._readers.hung_up(connection_id)
 
+    def flush(self) -> None: ...
+
     def answer(self, effect: Answer) -> None:
         self._readers.answered(self._side, effect.slot, effect.parts)
 
