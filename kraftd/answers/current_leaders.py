@@ -2,7 +2,8 @@
 
 As Kafka's brokers: with NOT_LEADER_OR_FOLLOWER, and in a Fetch with FENCED_LEADER_EPOCH, from Fetch v16 and
 Produce v10 on; so in a ShareFetch and ShareAcknowledge. The endpoint is that of the leader's listener for
-this client; there is none for a leader that the client cannot reach.
+this client; there is none for a leader that the client cannot reach. Differs from Apache Kafka: other errors
+of a ShareFetch or ShareAcknowledge name no leader, where Kafka leaves the fields at 0.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ class CurrentLeaders:
                     yield
                 if one.error_code in FETCH_ERRORS:
                     self._add(one, self._name_of(topic.topic_id), one.partition_index, messages)
+                elif one.error_code:  # a client that believes any leader would go to broker 0
+                    one.current_leader = messages.LeaderIdAndEpoch(*NO_LEADER[:2])
         self._add_endpoints(response, messages)
 
     def _add(self, one: Any, topic: str, index: int, messages: ModuleType) -> None:

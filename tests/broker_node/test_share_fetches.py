@@ -353,3 +353,24 @@ def test_a_partition_without_a_log_is_not_read(tmp_path: Path) -> None:
     shared.harness.broker_step(LogsFailed((("t", 0),), (), {}))
     assert not len(shared.harness.broker.coordinators.shares.partitions)
     assert shared.acknowledge("a", (0, 0, ACCEPT)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_an_error_that_has_nothing_to_do_with_the_leader_names_none(tmp_path: Path) -> None:
+    """With a 0, as from Kafka, franz-go fetches from broker 0 from then on, even if there is none."""
+    shared = Shared(tmp_path)
+    shared.harness.produce("t", records(1))
+    assert shared.fetch("a") == [(0, 0, 1)]
+    assert shared.fetch("bb", max_wait_ms=0) == []
+    batches = [AcknowledgementBatch(0, 0, (ACCEPT,))]
+    topics = [AcknowledgeTopic(shared.topic_id, [AcknowledgePartition(0, batches)])]
+    request = ShareAcknowledgeRequest("g", "bb", 1, topics=topics)
+    answer = shared.harness.client_ask(ApiKey.SHARE_ACKNOWLEDGE, 2, request)
+    (row,) = answer.responses[0].partitions
+    assert row.error_code == ErrorCode.INVALID_RECORD_STATE
+    assert (row.current_leader.leader_id, row.current_leader.leader_epoch) == (-1, -1)
+    shared.harness.delete_topic("t")
+    answer = shared.response(shared.send("a", max_wait_ms=0))
+    (row,) = answer.responses[0].partitions
+    assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (row.current_leader.leader_id, row.current_leader.leader_epoch) == (-1, -1)
+    assert not answer.node_endpoints

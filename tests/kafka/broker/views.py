@@ -29,6 +29,10 @@ def view(answer: Message, version: int, key: int) -> Any:
         if shown.get("sessionId"):
             shown["sessionId"] = "a session"
         shown["responses"] = _by_topic(shown["responses"])
+    if key in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE):
+        for row in (one for topic in shown["responses"] for one in topic["partitions"]):
+            if row["errorCode"] and row["currentLeader"] == {"leaderId": 0, "leaderEpoch": 0}:
+                row["currentLeader"] = {"leaderId": -1, "leaderEpoch": -1}  # as kraftd says it
     if key == ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
         shown.pop("errorMessage")  # kraftd's refusal has a text
     if key == ApiKey.CREATE_TOPICS:

@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -182,20 +183,33 @@ def test_franz_gos_own_tests_of_groups_and_transactions_pass(cluster: Served, tm
 
 def test_franz_gos_own_tests_of_groups_and_consumers_pass_at_a_whole_kafka(tmp_path: Path) -> None:
     """One kraftd process is all there is."""
-    settings = {
-        "group.min.session.timeout.ms": 100,
+    with whole_kafka(tmp_path, {"group.min.session.timeout.ms": 100}) as node:
+        run = os.environ.get("KGO_TEST_RUN", AT_A_WHOLE_KAFKA)
+        go(node.bootstrap, tmp_path / "go.log", *suite(run), KGO_TEST_RF="1")
+
+
+def test_franz_go_reads_on_after_it_acknowledged_too_late(tmp_path: Path) -> None:
+    """Not so at Apache Kafka, if no broker has the id 0."""
+    locks = {"group.share.min.record.lock.duration.ms": 1_000, "group.share.record.lock.duration.ms": 2_000}
+    with whole_kafka(tmp_path, locks) as node:
+        go(node.bootstrap, tmp_path / "go.log", "run", ".", "late")
+
+
+@contextmanager
+def whole_kafka(home: Path, settings: Mapping[str, object]) -> Iterator[CombinedNode]:
+    """One kraftd process, which must not log an error."""
+    alone = {
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
         "transaction.state.log.replication.factor": 1,
         "transaction.state.log.min.isr": 1,
     }
-    node = CombinedNode("kraftd", tmp_path / "node", settings)
+    node = CombinedNode("kraftd", home / "node", alone | settings)
     node.format(random_uuid(), "--standalone")
     node.start()
     try:
         node.wait_ready()
-        run = os.environ.get("KGO_TEST_RUN", AT_A_WHOLE_KAFKA)
-        go(node.bootstrap, tmp_path / "go.log", *suite(run), KGO_TEST_RF="1")
+        yield node
         assert '"level":"error"' not in node.log_text()
     finally:
         node.kill()

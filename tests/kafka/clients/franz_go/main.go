@@ -1,7 +1,7 @@
 // A client of franz-go that knows only the addresses in KGO_SEEDS: it administers, produces, consumes
 // in a group, and reads the metadata log. The first error ends it with exit code 1. With the argument "follow"
 // it reads only the metadata log, with the client id KGO_CLIENT_ID and without end, and prints each record's
-// offset and its value in hexadecimal.
+// offset and its value in hexadecimal. With "late" it is a member of a share group that acknowledges too late.
 package main
 
 import (
@@ -46,6 +46,10 @@ func main() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	if len(os.Args) > 1 && os.Args[1] == "late" {
+		acknowledgeLate(ctx)
+		return
+	}
 	plain := client()
 	defer plain.Close()
 	admin := kadm.NewClient(plain)
