@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from kraftd.messages.abort_transaction_record import AbortTransactionRecord
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metadata import journal as j
@@ -25,6 +28,7 @@ from kraftd.wire.record_frame import VersionedRecord
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_PARTITIONS = HostedPartitions()
 _RUN_KINDS = frozenset({PartitionRecord, PartitionChangeRecord})
+_OF_TRANSACTIONS = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
 _MAX_ENTRIES_SETTLED_PER_CALL = 4_000  # about 2 ms
 
 # The fields that are equal in equal images.
@@ -70,8 +74,8 @@ class Image(Tables):
     ) -> None:
         """Replay records of consecutive offsets; those of a snapshot all have the same offset.
 
-        Same as ``apply`` of each, but faster. Raises ReplayError; the records before the failed one are
-        applied then.
+        Same as ``apply`` of each, but faster. Raises ReplayError, also for a metadata transaction in a
+        snapshot; the records before the failed one are applied then.
         """
         at, count = 0, len(messages)
         step = 0 if of_snapshot else 1
@@ -83,6 +87,8 @@ class Image(Tables):
                     at += applied
                     offset += applied * step
                     continue
+            if of_snapshot and type(message) in _OF_TRANSACTIONS:
+                raise ReplayError(f"offset {offset}: {type(message).__name__} cannot stand in a snapshot")
             self.apply(message, offset, epoch)
             at += 1
             offset += step

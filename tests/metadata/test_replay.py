@@ -198,6 +198,16 @@ def test_a_snapshot_is_not_taken_inside_a_transaction() -> None:
 
 
 @pytest.mark.parametrize(
+    "record", [BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord()], ids=repr
+)
+def test_a_snapshot_with_a_transaction_is_refused__kip868(record: Message) -> None:
+    image = Image()
+    with pytest.raises(ReplayError, match=r"offset 9: .*TransactionRecord cannot stand in a snapshot"):
+        image.apply_all([FeatureLevelRecord("metadata.version", 30), record], 9, 1, of_snapshot=True)
+    assert not image.in_transaction
+
+
+@pytest.mark.parametrize(
     ("record", "level"),
     [
         (RegisterBrokerRecord(broker_id=1, log_dirs=(A,)), 16),
