@@ -9,6 +9,7 @@ import pytest
 
 from kraftd.broker_node.events import LogsFailed
 from kraftd.broker_node.partitions import isr_changes
+from kraftd.broker_node.partitions.produces import UnderWay
 from kraftd.ground.effect import Effect
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -31,7 +32,8 @@ from kraftd.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kraftd.partition.partition import Partition
+from kraftd.messages.produce_response import PartitionProduceResponse
+from kraftd.partition.partition import ACKS_ALL, Partition, Produced
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import BrokerHarness, reassign, records
@@ -384,3 +386,35 @@ def test_a_follower_whose_last_fetch_came_too_early_joins_without_another_change
     replicated.fetch(None)
     replicated.fetch(None)
     assert replicated.isr() == (100, FOLLOWER)
+
+
+def test_a_produce_waits_for_its_follower_until_its_timeout(tmp_path: Path) -> None:
+    replicated = Replicated(tmp_path)
+    replicated.fetch(0)
+    harness = replicated.harness
+    request = harness.produce_request("t", {0: records(1)}, acks=-1, timeout_ms=300)
+    slot = harness.client_send(ApiKey.PRODUCE, 12, request)
+    harness.pass_time(250)
+    assert harness.response(slot) is None
+    harness.pass_time(100)
+    (part,) = harness.response(slot).responses[0].partition_responses
+    assert part.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert not len(harness.broker.produces) and not harness.broker.produces.waiting_count
+
+
+def test_what_is_written_after_its_timeout_does_not_wait_for_followers(tmp_path: Path) -> None:
+    broker = Replicated(tmp_path).harness.broker
+    produces, hosted, ended = broker.produces, broker.replicas.get("t", 0), []
+    assert hosted is not None and hosted.partition is not None
+    produced = hosted.partition.produce(records(1), 12, ACKS_ALL, broker.wall_ms)
+    assert isinstance(produced, Produced)
+    under_way = UnderWay(ACKS_ALL, 300, then=lambda: ended.append(True))
+    answer = PartitionProduceResponse(0)
+    produces.add(under_way, hosted, answer, produced)
+    produces.handled(under_way, now_ms=1_000)
+    produces.run_due(1_400)
+    assert not ended
+    produces.written("t", 0, produced.base_offset, None)
+    assert produces.deadline_ms() == 1_300
+    produces.run_due(1_400)
+    assert ended and answer.error_code == ErrorCode.REQUEST_TIMED_OUT

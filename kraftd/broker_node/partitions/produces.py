@@ -32,7 +32,7 @@ class UnderWay:
     The answer of a Produce is `response`; without a call, `then` is called instead.
     """
 
-    __slots__ = ("acks", "call", "left", "response", "then", "timeout_ms")
+    __slots__ = ("acks", "call", "left", "response", "then", "timeout_ms", "until_ms")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class UnderWay:
         self.response = response
         self.then = then
         self.left = 1  # the handler itself, until it has seen all partitions
+        self.until_ms: int | None = None  # for replicas; None until then
 
     def __repr__(self) -> str:
         return f"<UnderWay {self.call!r}, {self.left} parts left>"
@@ -119,11 +120,11 @@ class Produces:
             self._written(part)
 
     def handled(self, under_way: UnderWay, now_ms: int) -> None:
-        """All partitions of a Produce were judged."""
+        """All partitions of a Produce were judged: from now on it waits for its timeout at most."""
+        under_way.until_ms = now_ms + max(0, under_way.timeout_ms)
         self.settle(under_way)
-        if under_way.left and under_way.acks == ACKS_ALL:
-            until_ms = now_ms + max(0, under_way.timeout_ms)
-            self._by_deadline.park(under_way, under_way, (), until_ms)
+        if under_way in self._parts_of:
+            self._by_deadline.park(under_way, under_way, (), under_way.until_ms)
 
     def written(self, topic: str, index: int, base_offset: int, error: ErrorCode | None) -> None:
         """An append ended."""
@@ -169,7 +170,12 @@ class Produces:
         else:
             key = part.hosted.topic, part.hosted.index
             self._unreplicated.park(part, part, [(key, part.required_offset)])
-            self._parts_of.setdefault(part.under_way, []).append(part)
+            under_way = part.under_way
+            if under_way not in self._parts_of:
+                self._parts_of[under_way] = []
+                if under_way.until_ms is not None:
+                    self._by_deadline.park(under_way, under_way, (), under_way.until_ms)
+            self._parts_of[under_way].append(part)
 
     def _replicated(self, part: Part) -> None:
         hosted, partition = part.hosted, _partition_of(part)
@@ -193,9 +199,8 @@ class Produces:
         """One part of a request has its answer."""
         under_way.left -= 1
         if under_way.left == 0:
-            if under_way.acks == ACKS_ALL:
+            if self._parts_of.pop(under_way, None) is not None:
                 self._by_deadline.abandon(under_way)
-                self._parts_of.pop(under_way, None)
             self._send(under_way)
 
     def _send(self, under_way: UnderWay) -> None:
