@@ -202,4 +202,7 @@ def is_part(owned: list[TopicPartitions] | None, assigned: Epochs) -> bool:
     """Return whether a member reports nothing but what it was assigned; it must report something."""
     if owned is None:
         return False
-    return all(assigned.get(topic.topic_id, {}).keys() >= set(topic.partitions) for topic in owned)
+    return all(
+        topic.topic_id in assigned and assigned[topic.topic_id].keys() >= set(topic.partitions)
+        for topic in owned
+    )

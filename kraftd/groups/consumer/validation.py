@@ -6,20 +6,22 @@ from collections.abc import Collection
 
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
+from kraftd.groups.java_hashes import hash_map_order
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.wire.error_code import ErrorCode
 
 MEMBER_ID_VERSION = 1  # from which on members make their ids (KIP-1082)
+_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # what Java's trim takes away
 
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
     """Raise Refusal if the request is not valid."""
     epoch = request.member_epoch
     if version >= MEMBER_ID_VERSION or epoch > 0 or epoch == LEAVING_EPOCH:
-        _require(request.member_id.strip(), "MemberId can't be empty.")
-    _require(request.group_id.strip(), "GroupId can't be empty.")
-    _require(request.instance_id is None or request.instance_id.strip(), "InstanceId can't be empty.")
-    _require(request.rack_id is None or request.rack_id.strip(), "RackId can't be empty.")
+        _require(not is_blank(request.member_id), "MemberId can't be empty.")
+    _require(not is_blank(request.group_id), "GroupId can't be empty.")
+    _require(not is_blank(request.instance_id), "InstanceId can't be empty.")
+    _require(not is_blank(request.rack_id), "RackId can't be empty.")
     if epoch == JOINING_EPOCH:
         _check_joining(request)
     elif epoch == STATIC_LEAVING_EPOCH:
@@ -30,8 +32,13 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
         raise Refusal(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {request.server_assignor} is not supported. "
-            f"Supported assignors: {', '.join(assignors)}.",
+            f"Supported assignors: {', '.join(hash_map_order(assignors))}.",
         )
+
+
+def is_blank(text: str | None) -> bool:
+    """Return whether a text that is given has nothing but blanks and control characters, as Java sees it."""
+    return text is not None and not text.strip(_BLANKS)
 
 
 def _check_joining(request: ConsumerGroupHeartbeatRequest) -> None:

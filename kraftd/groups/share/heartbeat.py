@@ -20,6 +20,7 @@ from kraftd.groups.call import Call
 from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions, finish
 from kraftd.groups.consumer.member import MemberState
 from kraftd.groups.consumer.subscriptions import is_homogeneous
+from kraftd.groups.consumer.validation import is_blank
 from kraftd.groups.modern_group import Subscribers, names_after
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
@@ -212,9 +213,9 @@ class ShareHeartbeat:
 
 def check_heartbeat(request: ShareGroupHeartbeatRequest) -> None:
     """Raise Refusal if the request is not valid, whatever its group is like."""
-    _require(request.member_id.strip(), "MemberId can't be empty.")
-    _require(request.group_id.strip(), "GroupId can't be empty.")
-    _require(request.rack_id is None or request.rack_id.strip(), "RackId can't be empty.")
+    _require(not is_blank(request.member_id), "MemberId can't be empty.")
+    _require(not is_blank(request.group_id), "GroupId can't be empty.")
+    _require(not is_blank(request.rack_id), "RackId can't be empty.")
     if request.member_epoch == JOINING_EPOCH:
         _require(request.subscribed_topic_names, "SubscribedTopicNames must be set in first request.")
     else:

@@ -173,6 +173,9 @@ def test_epochs_that_a_member_was_not_told_are_fenced() -> None:
     assert refused(desk, heartbeat("m1", 4)) == ErrorCode.FENCED_MEMBER_EPOCH
     assert refused(desk, heartbeat("m1", 2)) == ErrorCode.FENCED_MEMBER_EPOCH
     assert refused(desk, heartbeat("m1", 2, owned=first.has)) == 0  # the answer to the last one was lost
+    assert refused(desk, heartbeat("m1", 2, owned={})) == 0
+    audit = desk.topics.topic_id("audit") or b""
+    assert refused(desk, heartbeat("m1", 2, owned={audit: []})) == ErrorCode.FENCED_MEMBER_EPOCH
     assert refused(desk, heartbeat("m1", 1, owned=first.has)) == ErrorCode.FENCED_MEMBER_EPOCH
     assert refused(desk, heartbeat("m9", 1)) == ErrorCode.UNKNOWN_MEMBER_ID
     assert refused(desk, heartbeat("m1", 1, group="none")) == ErrorCode.GROUP_ID_NOT_FOUND
@@ -264,6 +267,7 @@ def test_requests_that_are_not_valid_are_refused() -> None:
         joining(""),
         joining("m", group=""),
         joining("m", instance=""),
+        joining(" \0\x1f"),
         heartbeat("m", 0, topics=("orders",), owned={}),
         heartbeat("m", 0, topics=("orders",), rebalance_ms=1),
         heartbeat("m", 0, owned={}, rebalance_ms=1),
@@ -271,7 +275,10 @@ def test_requests_that_are_not_valid_are_refused() -> None:
         heartbeat("m", -2),
     ]
     assert [refused(desk, request) for request in invalid] == [ErrorCode.INVALID_REQUEST] * len(invalid)
-    assert refused(desk, joining("m", assignor="best")) == ErrorCode.UNSUPPORTED_ASSIGNOR
+    unknown = desk.ask(joining("m", assignor="best"), HEARTBEAT)
+    assert unknown.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
+    assert unknown.error_message.endswith("Supported assignors: uniform, range.")
+    assert refused(desk, joining("\u2003", group="blank")) == 0  # a blank, but none of Java's trim
     assert refused(desk, joining("", group="h"), 0) == 0  # before version 1 this side makes the id
     consumers(desk, "m1")
     assert refused(desk, joining("m2")) == ErrorCode.GROUP_MAX_SIZE_REACHED
