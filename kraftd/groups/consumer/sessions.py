@@ -34,10 +34,14 @@ def await_revocation(state: ShardState, group_id: str, member: Member) -> None:
     if member.classic is not None:
         return  # it has deadlines for JoinGroup and SyncGroup
     if member.state is MemberState.UNREVOKED_PARTITIONS:
-        action = partial(expire_revocation, state, key, member.epoch)
-        state.deadlines.schedule(key, state.now_ms + member.rebalance_timeout_ms, action)
+        watch_revocation(state, key, member)
     else:
         state.deadlines.cancel(key)
+
+
+def watch_revocation(state: ShardState, key: Key, member: Member) -> None:
+    action = partial(expire_revocation, state, key, member.epoch)
+    state.deadlines.schedule(key, state.now_ms + member.rebalance_timeout_ms, action)
 
 
 def await_rejoining(state: ShardState, group_id: str, member: Member) -> None:
@@ -60,11 +64,14 @@ def forget_sync(state: ShardState, group_id: str, member_id: str) -> None:
 
 
 def watch(state: ShardState, group: ConsumerGroup) -> None:
-    """Watch the members of a group that was loaded: each gets whole timeouts."""
+    """Watch the members of a group that was loaded: each gets whole timeouts.
+
+    No record says that a classic member was to join again, so it gets a deadline for what it has to give up.
+    """
     for member in group.members.values():
         heard(state, group.group_id, member.member_id)
         if member.state is MemberState.UNREVOKED_PARTITIONS:
-            await_revocation(state, group.group_id, member)
+            watch_revocation(state, (REBALANCE, group.group_id, member.member_id), member)
 
 
 def expire(state: ShardState, key: Key) -> Outcome:

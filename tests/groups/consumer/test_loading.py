@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member, MemberState
 from kraftd.groups.consumer.records import (
@@ -21,6 +23,7 @@ from kraftd.groups.records import CoordinatorRecord, encode_record
 from kraftd.messages.consumer_group_current_member_assignment_value import (
     ConsumerGroupCurrentMemberAssignmentValue,
 )
+from kraftd.messages.consumer_group_member_metadata_value import ClassicMemberMetadata, ClassicProtocol
 from kraftd.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
 from kraftd.messages.consumer_group_partition_metadata_value import ConsumerGroupPartitionMetadataValue
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
@@ -91,6 +94,18 @@ def test_a_partition_belongs_to_the_member_of_its_latest_record() -> None:
     without = Member("m1", epoch=6)
     _, group = loaded([current_record("g", former), current_record("g", new), current_record("g", without)])
     assert group.owners.few == {ORDERS: {0: "m2"}}
+
+
+def test_a_loaded_classic_member_has_its_rebalance_timeout_to_give_partitions_up() -> None:
+    """No record says that it was to join again. Afterwards a heartbeat tells it so, with a deadline of its own."""
+    classic = ClassicMemberMetadata(45_000, [ClassicProtocol("range", b"")])
+    member = replace(FIRST, classic=classic, rebalance_timeout_ms=20_000, instance_id=None)
+    both = [subscription_record("g", SECOND), current_record("g", SECOND), epoch_record("g", 4, 77)]
+    desk, group = loaded([*both, subscription_record("g", member), current_record("g", member)])
+    desk.wait(19_999)
+    assert "m1" in group.members
+    desk.wait(1)
+    assert list(group.members) == ["m2"]
 
 
 def test_partitions_without_epochs_have_that_of_their_member() -> None:
