@@ -85,9 +85,10 @@ class ConsumerGroup(ModernGroup[Member]):
     def check_fetch(self, member_id: str | None, member_epoch: int, *, is_latest: bool) -> None:
         if member_id is None and member_epoch < 0:
             return
-        known = member_id or ""
+        if member_id is None:
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)  # as from Kafka, whose table has no such key
         members = self.members
-        member = members.get(known) if is_latest else self.timeline.committed_value(members, known)
+        member = members.get(member_id) if is_latest else self.timeline.committed_value(members, member_id)
         if member is None:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
         if member_epoch != member.epoch:
