@@ -30,6 +30,18 @@ LEAST_INTERVAL_MS = 10_000
 MATCHES_A_SLICE = 2000
 RESOLVING = "resolving"  # the kind of the deadline of the next slice
 NO_TOPICS = Resolved(frozenset(), 0, 0)
+# What RE2/J, with which Kafka compiles patterns, calls the errors of RE2.
+_ERRORS = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "unexpected )": "regexp/syntax: internal error",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
 
 
 class RegexChange(Struct, frozen=True):
@@ -93,9 +105,17 @@ def compiled(regex: str) -> Pattern[str]:
     except re2.error as problem:
         reason = problem.args[0] if problem.args else ""
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {text}."
+        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_kafkas(text)}."
         raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
     return found
+
+
+def _kafkas(text: str) -> str:
+    """An error of RE2, which names a part of the pattern behind it, in Kafka's words."""
+    error, _, part = text.partition(": ")
+    if error == "invalid perl operator" and part.startswith(("(?<", "(?P<")):
+        error = "invalid named capture group"
+    return _ERRORS.get(error, error)
 
 
 def valid(regexes: list[str]) -> Iterator[tuple[str, Pattern[str]]]:

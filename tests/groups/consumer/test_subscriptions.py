@@ -8,6 +8,7 @@ from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.assignors.spec import MemberSpec, finish
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import Member
+from kraftd.groups.consumer.patterns import compiled
 from kraftd.groups.consumer.records import Resolved
 from kraftd.groups.consumer.subscriptions import (
     is_homogeneous,
@@ -79,6 +80,30 @@ def test_members_agree_by_names_or_by_one_pattern(
     assert is_homogeneous(regexes, topics, 2) is expected
 
 
+@pytest.mark.parametrize(
+    ("regex", "error"),
+    [
+        ("[", "missing closing ]"),
+        ("a(b", "missing closing )"),
+        ("a)", "regexp/syntax: internal error"),
+        ("*", "missing argument to repetition operator"),
+        ("a**", "invalid nested repetition operator"),
+        ("a{2,1}", "invalid repeat count"),
+        ("a\\", "trailing backslash at end of expression"),
+        ("(?=a)", "invalid or unsupported Perl syntax"),
+        ("(?<=a)", "invalid named capture"),
+        ("(?P<>a)", "invalid named capture"),
+        ("\\Z", "invalid escape sequence"),
+        ("[z-a]", "invalid character class range"),
+    ],
+)
+def test_a_pattern_that_is_not_valid_is_refused_in_kafkas_words(regex: str, error: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        compiled(regex)
+    expected = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}."
+    assert refused.value.message == expected
+
+
 def test_offsets_are_fetched_with_the_epoch_of_the_member_alone() -> None:
     group = group_of(Member("a", epoch=5), Member("b", epoch=5, classic=ClassicMemberMetadata(1000, ())))
     group.check_fetch("a", 5, is_latest=True)
@@ -87,7 +112,7 @@ def test_offsets_are_fetched_with_the_epoch_of_the_member_alone() -> None:
         ("a", 4): ErrorCode.STALE_MEMBER_EPOCH,
         ("b", 4): ErrorCode.ILLEGAL_GENERATION,
         ("c", 5): ErrorCode.UNKNOWN_MEMBER_ID,
-        (None, 5): ErrorCode.UNKNOWN_MEMBER_ID,
+        (None, 5): ErrorCode.UNKNOWN_SERVER_ERROR,
         ("a", -1): ErrorCode.STALE_MEMBER_EPOCH,
     }
     for (member_id, epoch), code in refusals.items():
