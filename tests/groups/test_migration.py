@@ -23,6 +23,7 @@ from tests.groups.requests import (
     fetched,
     join,
     leave,
+    member_id,
     subscription,
     sync,
 )
@@ -217,6 +218,69 @@ def test_a_group_without_a_readable_protocol_does_not_change_back() -> None:
     assert new.leave().error_code == ErrorCode.GROUP_ID_NOT_FOUND
     desk.wait(60_000)  # nor does the end of its session
     assert kind(desk) == "consumer"
+
+
+def kinds_of_records(desk: Desk, since: int) -> list[str]:
+    """What kind each record is, of those after some; tombstones with a minus."""
+    return [
+        f"{'-' if record.value is None else ''}{type(record.key).__name__.removesuffix('Key')}"
+        for record in desk.records()[since:]
+    ]
+
+
+def test_changes_of_the_protocol_write_kafkas_records_in_kafkas_order() -> None:
+    desk = desk_of()
+    classic_group(desk)
+    before = len(desk.records())
+    Consumer(desk.ask, "new").join()
+    assert kinds_of_records(desk, before)[:6] == [
+        "-GroupMetadata",
+        "ConsumerGroupMemberMetadata",
+        "ConsumerGroupMetadata",
+        "ConsumerGroupTargetAssignmentMember",
+        "ConsumerGroupTargetAssignmentMetadata",
+        "ConsumerGroupCurrentMemberAssignment",
+    ]
+    before = len(desk.records())
+    desk.ask(leave(("new", None)), LEAVE)
+    assert kinds_of_records(desk, before) == [
+        *["-ConsumerGroupCurrentMemberAssignment"] * 2,
+        *["-ConsumerGroupTargetAssignmentMember"] * 2,
+        "-ConsumerGroupTargetAssignmentMetadata",
+        *["-ConsumerGroupMemberMetadata"] * 2,
+        "-ConsumerGroupPartitionMetadata",
+        "-ConsumerGroupMetadata",
+        "GroupMetadata",
+    ]
+
+
+def stable_pair(desk: Desk, assignments: tuple[bytes, bytes]) -> list[str]:
+    """Two classic members in generation 1, the leader first, that know `range` and `sticky`."""
+    names = [member_id(desk) for _ in range(2)]
+    calls = [desk.send(join("g", name, protocols=("range", "sticky")), JOIN) for name in names]
+    desk.wait(6_000)
+    names.sort(key=lambda name: name != desk.answers[calls[0]].leader)
+    desk.send(sync(1, names[1]), 5)
+    assert desk.ask(sync(1, names[0], dict(zip(names, assignments, strict=True))), 5).error_code == 0
+    return names
+
+
+def test_a_partition_of_two_classic_members_keeps_the_group_classic__as_kafka() -> None:
+    desk = desk_of()
+    stable_pair(desk, (assignment(0, 1), assignment(1, 2)))
+    assert desk.ask(joining("new"), HEARTBEAT).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert kind(desk) == "classic"
+    desk = desk_of()
+    stable_pair(desk, (assignment(0, 1), assignment(2, 3)))
+    assert desk.ask(joining("new"), HEARTBEAT).error_code == 0
+
+
+def test_a_member_without_the_last_generations_protocol_keeps_the_group_classic__as_kafka() -> None:
+    desk = desk_of()
+    stable_pair(desk, (assignment(0, 1), assignment(2, 3)))
+    desk.send(join("g", member_id(desk), protocols=("sticky",)), JOIN)
+    assert desk.ask(joining("new"), HEARTBEAT).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert kind(desk) == "classic"
 
 
 def test_a_change_that_is_not_written_is_taken_back() -> None:

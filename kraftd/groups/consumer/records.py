@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
@@ -31,6 +31,18 @@ from kraftd.messages.consumer_group_target_assignment_metadata_key import (
 )
 from kraftd.messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
+)
+
+
+_MemberKey = (
+    ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupMemberMetadataKey
+)
+_OF_MEMBER: tuple[type[_MemberKey], type[_MemberKey], type[_MemberKey]] = (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupMemberMetadataKey,
 )
 
 
@@ -99,17 +111,25 @@ def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
 
 def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
     """Remove a member: what it has, what it was to have, itself."""
-    return [
-        CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
-        CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
-        CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id, member_id), None),
-    ]
+    return [tombstone for kind in _OF_MEMBER for tombstone in _of_members(kind, group_id, [member_id])]
 
 
-def group_tombstones(group_id: str, regexes: Iterable[str]) -> list[CoordinatorRecord]:
-    """Remove a group without members."""
+def _of_members(
+    kind: type[_MemberKey], group_id: str, member_ids: Iterable[str]
+) -> Iterable[CoordinatorRecord]:
+    return (CoordinatorRecord(kind(group_id, member_id), None) for member_id in member_ids)
+
+
+def group_tombstones(
+    group_id: str, regexes: Iterable[str], member_ids: Collection[str] = ()
+) -> list[CoordinatorRecord]:
+    """Remove a group, with its members if it has some: kind by kind, as Kafka does."""
+    current, target, subscription = _OF_MEMBER
     return [
+        *_of_members(current, group_id, member_ids),
+        *_of_members(target, group_id, member_ids),
         CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id), None),
+        *_of_members(subscription, group_id, member_ids),
         *(regex_tombstone(group_id, regex) for regex in regexes),
         partition_metadata_tombstone(group_id),
         CoordinatorRecord(ConsumerGroupMetadataKey(group_id), None),

@@ -13,7 +13,7 @@ from kraftd.groups.classic.rebalance import heard, prepare
 from kraftd.groups.classic.states import STABLE
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
-from kraftd.groups.consumer.records import group_tombstones, member_tombstones
+from kraftd.groups.consumer.records import group_tombstones
 from kraftd.groups.java_hashes import timeline_order
 from kraftd.groups.migration.embedded import MalformedBytes, encoded_assignment, version_of
 from kraftd.groups.migration.policy import allows_downgrade
@@ -65,7 +65,7 @@ def downgrade(
     try:
         classic = classic_of(state, group, leaving, joining, replaced)
     except MalformedBytes as problem:
-        message = f"Cannot downgrade consumer group {group.group_id}: {problem}."
+        message = f"Cannot downgrade the classic group {group.group_id}: {problem}."
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message) from None
     records = [*before, *all_tombstones(group, replaced, joining), classic.record()]
     state.timeline.remove(state.groups, group.group_id)
@@ -86,12 +86,10 @@ def all_tombstones(
     group: ConsumerGroup, replaced: Member | None, joining: Member | None
 ) -> list[CoordinatorRecord]:
     """Remove the group with all members; of a replaced one, the successor."""
-    records = []
-    for member_id in group.members:
-        is_replaced = replaced is not None and joining is not None and member_id == replaced.member_id
-        removed = joining.member_id if is_replaced and joining is not None else member_id
-        records += member_tombstones(group.group_id, removed)
-    return [*records, *group_tombstones(group.group_id, group.resolved)]
+    member_ids = timeline_order(group.members)
+    if replaced is not None and joining is not None:
+        member_ids[member_ids.index(replaced.member_id)] = joining.member_id
+    return group_tombstones(group.group_id, group.resolved, member_ids)
 
 
 def classic_of(

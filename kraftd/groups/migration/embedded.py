@@ -40,9 +40,9 @@ def version_of(data: bytes) -> int:
     try:
         version: int = unpack_from(">h", data)[0]
     except StructError:
-        raise MalformedBytes(f"{len(data)} bytes") from None
+        raise MalformedBytes("Buffer underflow while parsing consumer protocol's header") from None
     if version < 0:
-        raise MalformedBytes(f"version {version}")
+        raise MalformedBytes(f"Unsupported assignment version: {version}")
     return min(version, LATEST_VERSION)
 
 

@@ -16,6 +16,7 @@ from kraftd.groups.consumer.records import (
     target_record,
 )
 from kraftd.groups.consumer.sessions import watch_session
+from kraftd.groups.java_hashes import timeline_order
 from kraftd.groups.migration.embedded import MalformedBytes, assignment_of, subscription_of
 from kraftd.groups.migration.policy import allows_upgrade
 from kraftd.groups.records import CoordinatorRecord
@@ -40,12 +41,12 @@ def upgraded(state: ShardState, classic: ClassicGroup) -> tuple[ConsumerGroup, l
         answer_sync(state, waiting, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     group = built_of(state, classic)
     group_id, facts = group.group_id, group.facts
-    members = group.members.values()
+    members = [group.members[member_id] for member_id in timeline_order(group.members)]
     records = [
         *classic.tombstones(),
         *(subscription_record(group_id, member) for member in members),
         epoch_record(group_id, facts.epoch, facts.metadata_hash),
-        *(target_record(group_id, member_id, group.target(member_id)) for member_id in group.members),
+        *(target_record(group_id, one.member_id, group.target(one.member_id)) for one in members),
         target_epoch_record(group_id, facts.target_epoch, facts.target_ms),
         *(current_record(group_id, member) for member in members),
     ]
@@ -81,7 +82,7 @@ def built_of(state: ShardState, classic: ClassicGroup) -> ConsumerGroup:
     group = ConsumerGroup(classic.group_id, timeline)
     try:
         for member in classic.members.values():
-            put_member(state, classic, member, group)
+            put_member(state, classic, member, classic.protocol_name, group)
     except MalformedBytes:
         raise refusal_of(classic, " because the embedded consumer protocol is malformed") from None
     group.set_facts(
@@ -92,8 +93,14 @@ def built_of(state: ShardState, classic: ClassicGroup) -> ConsumerGroup:
     return group
 
 
-def put_member(state: ShardState, classic: ClassicGroup, member: ClassicMember, group: ConsumerGroup) -> None:
-    """Add a member with what it says, and with what it was assigned. Raises Refusal or MalformedBytes."""
+def put_member(
+    state: ShardState, classic: ClassicGroup, member: ClassicMember, protocol: str, group: ConsumerGroup
+) -> None:
+    """Add a member with what it says, and with what it was assigned. Raises Refusal or MalformedBytes.
+
+    As in Kafka, a partition of two members is an unknown error. So is a member that joins the next generation
+    without the protocol of this one.
+    """
     assigned: dict[bytes, tuple[int, ...]] = {}
     if member.assignment:
         assignment = assignment_of(member.assignment)
@@ -107,7 +114,12 @@ def put_member(state: ShardState, classic: ClassicGroup, member: ClassicMember, 
             topic_id = state.metadata.topic_id(row.topic)
             if topic_id is not None:
                 assigned[topic_id] = row.partitions
-    subscription = subscription_of(member.metadata(classic.protocol_name) or b"")
+    metadata = member.metadata(protocol)
+    if metadata is None:
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+    subscription = subscription_of(metadata)
+    if any(group.owners.owner(topic_id, index) for topic_id, some in assigned.items() for index in some):
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     epoch = classic.generation
     group.set_target(
         member.member_id, {topic_id: frozenset(indexes) for topic_id, indexes in assigned.items()}
