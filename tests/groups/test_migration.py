@@ -211,9 +211,9 @@ def test_a_group_without_a_readable_protocol_does_not_change_back() -> None:
     new = Consumer(desk.ask, "new")
     new.join()
     known, empty = subscription("orders"), b""
-    for member_id, protocols in (("a", {"range": known, "sticky": empty}), ("b", {"sticky": known})):
-        request = join("g", member_id, session_ms=45_000)
-        request.protocols = [JoinGroupRequestProtocol(name, data) for name, data in protocols.items()]
+    for name, protocols in (("a", {"range": known, "sticky": empty}), ("b", {"sticky": known})):
+        request = join("g", name, session_ms=45_000)
+        request.protocols = [JoinGroupRequestProtocol(one, data) for one, data in protocols.items()]
         assert desk.ask(request, JOIN).error_code == 0
     assert new.leave().error_code == ErrorCode.GROUP_ID_NOT_FOUND
     desk.wait(60_000)  # nor does the end of its session
@@ -275,7 +275,7 @@ def test_a_partition_of_two_classic_members_keeps_the_group_classic__as_kafka() 
     assert desk.ask(joining("new"), HEARTBEAT).error_code == 0
 
 
-def test_a_member_without_the_last_generations_protocol_keeps_the_group_classic__as_kafka() -> None:
+def test_a_member_without_the_last_protocol_keeps_the_group_classic__as_kafka() -> None:
     desk = desk_of()
     stable_pair(desk, (assignment(0, 1), assignment(2, 3)))
     desk.send(join("g", member_id(desk), protocols=("sticky",)), JOIN)

@@ -33,7 +33,6 @@ from kraftd.messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 
-
 _MemberKey = (
     ConsumerGroupCurrentMemberAssignmentKey
     | ConsumerGroupTargetAssignmentMemberKey

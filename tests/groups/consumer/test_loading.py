@@ -97,7 +97,7 @@ def test_a_partition_belongs_to_the_member_of_its_latest_record() -> None:
 
 
 def test_a_loaded_classic_member_has_its_rebalance_timeout_to_give_partitions_up() -> None:
-    """No record says that it was to join again. Afterwards a heartbeat tells it so, with a deadline of its own."""
+    """No record says that it was to join again; a heartbeat tells it so anew, with a deadline of its own."""
     classic = ClassicMemberMetadata(45_000, [ClassicProtocol("range", b"")])
     member = replace(FIRST, classic=classic, rebalance_timeout_ms=20_000, instance_id=None)
     both = [subscription_record("g", SECOND), current_record("g", SECOND), epoch_record("g", 4, 77)]
