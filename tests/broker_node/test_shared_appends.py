@@ -66,6 +66,16 @@ def test_a_commit_that_comes_alone_does_not_wait(harness: BrokerHarness, appende
     assert appended == ["__consumer_offsets"] * 3
 
 
+def test_a_connection_that_asks_alone_does_not_wait(harness: BrokerHarness, appended: list[str]) -> None:
+    for _ in range(3):
+        assert is_committed(harness, commit(harness, 1))
+    assert appended == ["__consumer_offsets"] * 3
+    waiting = commit(harness, 2)
+    assert harness.response(waiting) is None
+    assert is_committed(harness, commit(harness, 2)) and is_committed(harness, waiting)
+    assert len(appended) == 4
+
+
 def test_commits_of_many_connections_are_appended_together(
     harness: BrokerHarness, appended: list[str]
 ) -> None:

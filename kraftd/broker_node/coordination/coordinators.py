@@ -57,6 +57,7 @@ class Coordinators:
         self._every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
         self._by_topic = {each.topic: each for each in self._every}
         self._asked_ms = -1 - SHARED_MS  # when requests came last
+        self._asker = -1  # the connection that they came on
         self._wall_ahead_ms = node.wall_ms - node.now_ms
 
     def __repr__(self) -> str:
@@ -77,12 +78,14 @@ class Coordinators:
                 one.clock_moved(moved_ms)
 
     def end_step(self, event: Event, now_ms: int, call_again: Callable[[], None]) -> None:
-        """Append what the event has written. Requests that follow one another closely leave it to the end of
-        another step, for which they ask: what they write is appended together.
+        """Append what the event has written. Requests of several connections that follow one another closely
+        leave it to the end of another step, for which they ask: what they write is appended together. On one
+        connection the next request may come only after this one's answer, as in a transaction.
         """
         if type(event) is FramesReceived:
             asked_ms, self._asked_ms = self._asked_ms, now_ms
-            if now_ms - asked_ms <= SHARED_MS:
+            asker, self._asker = self._asker, event.connection_id
+            if now_ms - asked_ms <= SHARED_MS and asker != event.connection_id:
                 if self.have_unsent:
                     call_again()
                 return
