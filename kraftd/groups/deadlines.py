@@ -9,6 +9,26 @@ from typing import Any
 Action = Callable[[], Any]
 
 
+class Alarm:
+    """A time before which nothing of several owners is due: perhaps too early, never too late.
+
+    The owners lower it. When it comes, all of them are to be looked at.
+    """
+
+    __slots__ = ("due_ms",)
+
+    def __init__(self) -> None:
+        self.due_ms: int | None = None  # None: nothing is due at all
+
+    def __repr__(self) -> str:
+        return f"<Alarm at {self.due_ms}>"
+
+    def lower(self, due_ms: int | None) -> None:
+        """Something is due at this time."""
+        if due_ms is not None and (self.due_ms is None or due_ms < self.due_ms):
+            self.due_ms = due_ms
+
+
 class _Entry:
     __slots__ = ("action", "due_ms", "queued_ms")
 
@@ -18,19 +38,18 @@ class _Entry:
 
 
 class Deadlines:
-    """Deadlines with their actions.
+    """Deadlines with their actions; `alarm` rings no later than the first of them.
 
     A heartbeat moves a deadline back and touches no heap: an entry that comes up too early is queued again.
     """
 
-    __slots__ = ("_entries", "_heap", "_is_next_known", "_next_ms", "_sequence")
+    __slots__ = ("_entries", "_heap", "_sequence", "alarm")
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry] = {}
         self._heap: list[tuple[int, int, Hashable, _Entry]] = []
         self._sequence = 0
-        self._next_ms: int | None = None  # what `next_ms` has found
-        self._is_next_known = True
+        self.alarm = Alarm()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -57,7 +76,6 @@ class Deadlines:
     def cancel(self, key: Hashable) -> None:
         if self._entries.pop(key, None) is None:
             return
-        self._is_next_known = False
         if len(self._heap) > 2 * len(self._entries) + 64:
             self._heap = [row for row in self._heap if self._is_current(row)]
             heapify(self._heap)
@@ -68,26 +86,21 @@ class Deadlines:
             entry.due_ms += moved_ms
             entry.queued_ms += moved_ms
         self._heap = [(at_ms + moved_ms, number, key, entry) for at_ms, number, key, entry in self._heap]
-        self._is_next_known = False
 
     def clear(self) -> None:
         self._entries.clear()
         self._heap.clear()
-        self._next_ms, self._is_next_known = None, True
 
     def next_ms(self) -> int | None:
         """No action is due before this time; None if there is none at all."""
-        if not self._is_next_known:
-            while self._heap and not self._is_current(self._heap[0]):
-                heappop(self._heap)
-            self._next_ms, self._is_next_known = self._heap[0][0] if self._heap else None, True
-        return self._next_ms
+        while self._heap and not self._is_current(self._heap[0]):
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
 
     def take(self, now_ms: int) -> Action | None:
         """Remove the first key that is due and return its action; None if none is due."""
         while self._heap and self._heap[0][0] <= now_ms:
             row = heappop(self._heap)
-            self._is_next_known = False
             if not self._is_current(row):
                 continue
             key, entry = row[2], row[3]
@@ -101,7 +114,7 @@ class Deadlines:
 
     def _push(self, key: Hashable, entry: _Entry) -> None:
         self._sequence += 1
-        self._is_next_known = False
+        self.alarm.lower(entry.queued_ms)
         heappush(self._heap, (entry.queued_ms, self._sequence, key, entry))
 
     def _is_current(self, row: tuple[int, int, Hashable, _Entry]) -> bool:

@@ -227,6 +227,7 @@ class Shard:
         assert self.loader is not None
         record_count, self.loader = self.loader.record_count, None
         self.status = ShardStatus.ACTIVE
+        self.state.deadlines.alarm.lower(self.deadline_ms())
         took_ms = max(0, self.state.now_ms - self.load_began_ms)
         self.effects.append(PartitionLoaded(self.partition, self.leader_epoch, record_count, count, took_ms))
 
@@ -295,6 +296,7 @@ class Shard:
         else:
             if not self.waiting or deadline_ms < self._timeout_ms:
                 self._timeout_ms = deadline_ms
+                self.state.deadlines.alarm.lower(deadline_ms)
             self.waiting.append(waiting)
 
     def add_records(self, outcome: Outcome, producer: Producer) -> bool:

@@ -8,6 +8,7 @@ from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call
+from kraftd.groups.deadlines import Alarm
 from kraftd.groups.effects import PartitionFailed, Respond
 from kraftd.groups.events import (
     AppendFailed,
@@ -36,6 +37,7 @@ class Shards(Generic[S]):
         self.shards: dict[int, S] = {}
         self.effects: list[Effect] = []
         self.unsent: dict[int, S] = {}  # with records to append
+        self.alarm = Alarm()  # of the shards that serve: to look at each at every request takes too long
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.shards)} of {self.partition_count} partitions>"
@@ -104,6 +106,7 @@ class Shards(Generic[S]):
         shard = self.new_shard(partition, leader_epoch)
         shard.state.now_ms = now_ms
         shard.unsent = self.unsent
+        shard.state.deadlines.alarm = self.alarm
         if self._max_batch_bytes is not None:
             shard.limit_batches(self._max_batch_bytes)
         self.shards[partition] = shard
@@ -128,19 +131,27 @@ class Shards(Generic[S]):
         return self.take_effects()
 
     def deadline_ms(self) -> int | None:
-        """When `tick` is due at the latest; None while nothing is."""
-        due = [shard.deadline_ms() for shard in self.shards.values() if shard.status is ShardStatus.ACTIVE]
-        return min((time_ms for time_ms in due if time_ms is not None), default=None)
+        """When `tick` is to be called, which may be too early; None while nothing is due."""
+        return self.alarm.due_ms
+
+    def set_alarm(self) -> None:
+        """Find out when the first shard is due."""
+        self.alarm.due_ms = None
+        for shard in self.shards.values():
+            if shard.status is ShardStatus.ACTIVE:
+                self.alarm.lower(shard.deadline_ms())
 
     def clock_moved(self, moved_ms: int) -> None:
         """The wall clock was set: the times of requests and ticks jump from now on."""
         for shard in self.shards.values():
             shard.clock_moved(moved_ms)
+        self.set_alarm()
 
     def tick(self, now_ms: int) -> list[Effect]:
         """Perform what is due."""
         for shard in self.active(now_ms):
             shard.tick()
+        self.set_alarm()
         return self.take_effects()
 
     def active(self, now_ms: int) -> list[S]:

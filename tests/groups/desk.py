@@ -265,11 +265,19 @@ class Desk:
     def wait(self, time_ms: int) -> None:
         """Let time pass, with everything that becomes due."""
         end_ms = self.now_ms + time_ms
+        self.check_alarm()
         while (due_ms := self.coordinator.deadline_ms()) is not None and due_ms <= end_ms:
             self.now_ms = max(self.now_ms, due_ms)
             self.perform(self.coordinator.tick(self.now_ms))
             self.flush()
         self.now_ms = end_ms
+
+    def check_alarm(self) -> None:
+        """The coordinator knows the first deadline of its shards, or an earlier time."""
+        alarm_ms = self.coordinator.deadline_ms()
+        for shard in self.coordinator.active(self.now_ms):
+            due_ms = shard.deadline_ms()
+            assert due_ms is None or (alarm_ms is not None and alarm_ms <= due_ms), (alarm_ms, shard)
 
     def records(self, number: int = 0) -> list[Any]:
         """The records of a log, decoded."""

@@ -138,6 +138,7 @@ def test_requests_that_wait_are_answered_when_the_partition_moves() -> None:
     assert desk.answers[joining].error_code == ErrorCode.NOT_COORDINATOR
     refused = desk.answers[writing].topics[0].partitions[0].error_code
     assert refused == ErrorCode.NOT_COORDINATOR
+    desk.wait(600_000)
     assert desk.coordinator.deadline_ms() is None
     assert desk.coordinator.memory.used_bytes == 0
     assert leader

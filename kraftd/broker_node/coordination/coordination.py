@@ -124,8 +124,6 @@ class Coordination:
         self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written
         self.load_times = Recent()  # how long each partition took to load, in milliseconds
         self._followed: tuple[int, int, int] | None = None  # the image and the features, as they were last
-        self._due_ms: int | None = None
-        self._is_due_known = False  # until the coordinator does something
         self._performers: dict[type, Callable[[Any], None]] = {
             Respond: self._respond,
             RespondAgain: lambda effect: self._node.boundary.answer_as_before(effect.token),
@@ -168,7 +166,6 @@ class Coordination:
 
     def _take_varied(self, varied: Any, call: Call, longs: Sequence[int], integers: Sequence[int]) -> bool:
         call.settled = True
-        self._is_due_known = False
         try:
             taken: bool = varied.take(call, longs, integers, self._node.wall_ms)
         except Exception as error:
@@ -208,14 +205,11 @@ class Coordination:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work, by the node's time; None for never."""
-        if not self._is_due_known:
-            self._due_ms, self._is_due_known = self._shards.deadline_ms(), True
-        due_ms = self._due_ms
+        due_ms = self._shards.deadline_ms()
         return None if due_ms is None else due_ms - self._node.wall_ms + self._node.now_ms
 
     def clock_moved(self, moved_ms: int) -> None:
         """The wall clock was set: what waits goes on waiting for as long as before."""
-        self._is_due_known = False
         self._shards.clock_moved(moved_ms)
 
     def run_due(self) -> None:
@@ -229,7 +223,6 @@ class Coordination:
         self.perform(self._shards.step(event, self._node.wall_ms))
 
     def perform(self, effects: list[Effect]) -> None:
-        self._is_due_known = False
         for effect in effects:
             self._performers[type(effect)](effect)
 
