@@ -221,12 +221,11 @@ class DataLog(LogState):
             snapshots.append(self.files.snapshot_path(self.log_end))
         self._segments[-1].finish(self.directory, self.opened)
         self._flush_limit = -1  # nothing accounts for a flush that still runs
-        is_used = self.log_end > 0 or self.cut_count > 1
-        job = self.begin_flush(whole=is_used and self.log_end > self.recovery_point)
-        if job is not None and not is_used:
-            job.write_only()  # of an empty log, nothing is lost with its names
-            self.end_flush(job, now_ms)
-            return None
+        if not self.log_end and self.cut_count <= 1:
+            return None  # of an empty log, nothing is lost with its names; its epochs are made anew
+        if self._epochs_unwritten and self.log_end <= self.recovery_point and self._has_epochs_on_disk():
+            self._epochs_unwritten = False
+        job = self.begin_flush(whole=self.log_end > self.recovery_point)
         if snapshots:
             job = job or FlushJob(self._resources.disk, self.log_end, (), (), (), ())
             job = job._replace(files=[*job.files, *snapshots])

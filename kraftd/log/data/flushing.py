@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kraftd.log.disk import Disk, write_atomically, write_whole
+from kraftd.log.disk import Disk, write_atomically
 
 
 class FlushJob(NamedTuple):
@@ -19,13 +19,6 @@ class FlushJob(NamedTuple):
     replaced: Sequence[tuple[str, bytes]]
     files: Sequence[str]
     names_last: Sequence[str]
-
-    def write_only(self) -> None:
-        """Write the small files, and leave it to the system when all of it becomes durable. Raises
-        StorageError.
-        """
-        for path, content in self.replaced:
-            write_whole(self.disk, path, content)
 
     def run(self) -> None:
         """Blocks. A file that is gone was deleted with its records. Raises StorageError."""

@@ -258,6 +258,14 @@ class LogState:
         epochs.truncate_from_start(self.log_start)
         return epochs
 
+    def _has_epochs_on_disk(self) -> bool:
+        """Return whether the file has the epochs of all records. One that begins at the log end may be missing:
+        an opening forgets it.
+        """
+        of_records = EpochCache(self.epochs.entries)
+        of_records.truncate_from_end(self.log_end)
+        return self._read_epochs().entries == of_records.entries
+
     def _end_at(self, offset: int, written_end: int) -> None:
         self.cut_count += 1
         self._names_unsynced = True

@@ -528,6 +528,50 @@ def test_an_empty_file_of_epochs_is_no_damage() -> None:
     assert "cannot be read" in reopened(disk).notes[0]
 
 
+def operations_of_a_close(disk: MemoryDisk, log: DataLog) -> int:
+    before = disk.operations
+    log.close(NOW_MS)
+    return disk.operations - before
+
+
+def test_a_stop_writes_nothing_of_a_log_without_records() -> None:
+    """A broker may have a hundred thousand such, each with the epoch of its leader."""
+    disk, log = new_log()
+    log.assign_epoch(3, 0)
+    assert operations_of_a_close(disk, log) == 0
+    again = reopened(disk, Found(clean=True)).log
+    assert again.epochs.entries == []
+
+
+def test_a_stop_writes_the_epochs_of_records_once() -> None:
+    """Each start makes a leader epoch for a log, which begins at its end until records follow."""
+    disk, log = new_log()
+    append(log, batch(0, 3, epoch=1))
+    log.close(NOW_MS)
+    for epoch in (3, 5):
+        log = reopened(disk, Found(recovery_point=3, clean=True)).log
+        log.assign_epoch(epoch, 3)
+        assert operations_of_a_close(disk, log) == 0
+    log = reopened(disk, Found(recovery_point=3, clean=True)).log
+    log.assign_epoch(7, 3)
+    append(log, batch(3, 1, epoch=7))
+    assert operations_of_a_close(disk, log) > 0
+    log = reopened(disk, Found(recovery_point=4, clean=True)).log
+    assert log.epochs.entries == [(1, 0), (7, 3)]
+
+
+def test_a_stop_writes_epochs_that_a_truncation_has_changed() -> None:
+    disk, log = new_log()
+    append(log, batch(0, 3, epoch=1), batch(3, 1, epoch=2))
+    log.close(NOW_MS)
+    log = reopened(disk, Found(recovery_point=4, clean=True)).log
+    log.truncate_to(3, NOW_MS)
+    append(log, batch(3, 1, epoch=4))
+    log.close(NOW_MS)
+    log = reopened(disk, Found(recovery_point=4, clean=True)).log
+    assert log.epochs.entries == [(1, 0), (4, 3)]
+
+
 def test_segments_that_a_recovery_removed_do_not_come_back() -> None:
     recovered = 0
     for seed in range(400):
