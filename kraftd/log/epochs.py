@@ -9,6 +9,7 @@ from itertools import pairwise
 from kraftd.types import OffsetAndEpoch
 
 FILE_NAME = "leader-epoch-checkpoint"
+_ALONE = tuple((number,) for number in range(64))  # most of very many logs have one epoch, from offset 0 on
 
 
 class EpochCache:
@@ -46,8 +47,8 @@ class EpochCache:
         kept = len(self._epochs)
         while kept and (self._epochs[kept - 1] >= epoch or self._starts[kept - 1] >= start_offset):
             kept -= 1
-        self._epochs = (*self._epochs[:kept], epoch)
-        self._starts = (*self._starts[:kept], start_offset)
+        self._epochs = (*self._epochs[:kept], epoch) if kept else _alone(epoch)
+        self._starts = (*self._starts[:kept], start_offset) if kept else _alone(start_offset)
         return True
 
     def end_offset_for(self, epoch: int, log_end: int) -> OffsetAndEpoch | None:
@@ -85,6 +86,11 @@ class EpochCache:
 
     def clear(self) -> None:
         self._epochs = self._starts = ()
+
+
+def _alone(number: int) -> tuple[int]:
+    """A tuple of one number, the same object for small ones."""
+    return _ALONE[number] if 0 <= number < len(_ALONE) else (number,)
 
 
 def encode_epochs(entries: list[tuple[int, int]]) -> bytes:

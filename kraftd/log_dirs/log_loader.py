@@ -1,6 +1,7 @@
 """Opens the logs of all directories at a start, each by itself: on the event loop in slices, or in threads.
 
 loader = LogLoader(directories, now_ms, producers_of)
+loader.find()                    # in any thread
 for opening in loader.openings():
     opening.run()                # in any thread; or `yield from opening.slices()` on the loop
     loader.add(opening)         # on the loop
@@ -36,7 +37,7 @@ from kraftd.log_dirs.offset_checkpoint import (
     LOG_STARTS,
     RECOVERY_POINTS,
     TopicPartition,
-    decode_offsets,
+    offsets_but_zeros,
 )
 from kraftd.types import METADATA_TOPIC, Uuid
 
@@ -146,37 +147,63 @@ class LogLoader:
         self._directories = directories
         self._now_ms = now_ms
         self._producers_of = producers_of
+        self._names: dict[str, list[str]] = {}  # of the logs that are still to be opened, by directory
+        self._starts: dict[str, dict[TopicPartition, int]] = {}
+        self._points: dict[str, dict[TopicPartition, int]] = {}
+        self._is_listed = False
         self._clean = self._read_marks()
         self.broker_epoch = self._common_epoch()
 
     def __repr__(self) -> str:
         return f"<LogLoader {sum(self.remaining.values())} logs>"
 
-    def openings(self) -> Iterator[LogOpening]:
-        """The logs to open. A directory that cannot be read goes offline. Raises DirectoryProblem for a
+    def find(self) -> None:
+        """List the directories. Blocks. One that cannot be read goes offline. Raises DirectoryProblem for a
         directory in one that is no partition's.
         """
-        by_path: dict[str, list[LogOpening]] = {}
+        by_path: dict[str, list[str]] = {}
         for path in self._directories.online:
             try:
-                by_path[path] = self._openings_of(path)
+                by_path[path] = self._find_in(path)
             except DirectoryProblem:
                 raise
             except StorageError as error:
                 self._directories.fail(path, error)
-        counts = Counter(one.name for found in by_path.values() for one in found)
-        for path, found in by_path.items():
-            kept = [one for one in found if counts[one.name] == 1 or not self._is_left_over(one)]
+        counts = Counter(name for names in by_path.values() for name in names) if len(by_path) > 1 else {}
+        for path, names in by_path.items():
+            kept = [one for one in names if counts.get(one, 1) == 1 or not self._is_left_over(path, one)]
             self.remaining[path] = len(kept)
+            self._names[path] = kept
             if not kept:
                 self._directories.all_loaded.add(path)
-            yield from kept
+        self._is_listed = True
 
-    def _is_left_over(self, opening: LogOpening) -> bool:
+    def openings(self) -> Iterator[LogOpening]:
+        """The logs to open, each made when it is asked for: there may be very many."""
+        if not self._is_listed:
+            self.find()
+        topics: dict[str, str] = {}  # one text for all partitions of a topic
+        numbers: dict[int, int] = {}  # one number for the partitions of all topics
+        directories, now_ms = self._directories, self._now_ms
+        for path, names in self._names.items():
+            names.reverse()
+            starts, points, is_clean = self._starts[path], self._points[path], path in self._clean
+            new = Found(0, 0, is_clean)
+            while names:
+                name = names.pop()
+                parsed = parse_name(name, path)
+                topic = topics.setdefault(parsed.topic, parsed.topic)
+                partition = numbers.setdefault(parsed.partition, parsed.partition)
+                start, point = starts.pop((topic, partition), 0), points.pop((topic, partition), 0)
+                found = Found(start, point, is_clean) if start or point else new
+                parsed = PartitionDirectory(topic, partition, parsed.suffix)
+                yield LogOpening(directories, path, name, parsed, found, now_ms, self._producers_of)
+
+    def _is_left_over(self, path: str, name: str) -> bool:
         """Return whether a directory was left half made, as its disk failed or the process was killed, and
         remove it: the log was made in another directory then.
         """
-        disk, directory = self._directories.resources.disk, f"{opening.parent}/{opening.name}"
+        disk, directory = self._directories.resources.disk, f"{path}/{name}"
         try:
             names = disk.list_names(directory)
             if METADATA_FILE_NAME in names or any(disk.size_bytes(f"{directory}/{one}") for one in names):
@@ -268,52 +295,44 @@ class LogLoader:
         epochs = {clean_shutdown.decode_clean_shutdown(data) for data in self._clean.values()}
         return epochs.pop() if len(epochs) == 1 else None
 
-    def _openings_of(self, path: str) -> list[LogOpening]:
+    def _find_in(self, path: str) -> list[str]:
+        """The names of the logs of a directory. Raises StorageError."""
         directories, disk = self._directories, self._directories.resources.disk
-        is_clean = path in self._clean
-        if is_clean:
+        if path in self._clean:
             # A crash while the logs are opened is an unclean stop.
             disk.remove(f"{path}/{clean_shutdown.FILE_NAME}")
             disk.sync_directory(path)
-        starts = read_offsets(directories, path, LOG_STARTS, self.notes)
-        points = read_offsets(directories, path, RECOVERY_POINTS, self.notes)
+        self._starts[path] = read_offsets(directories, path, LOG_STARTS, self.notes)
+        self._points[path] = read_offsets(directories, path, RECOVERY_POINTS, self.notes)
         marks = read_offsets(directories, path, HIGH_WATERMARKS, self.notes)
-        directories.high_watermarks.update({(path, key): offset for key, offset in marks.items() if offset})
-        openings = []
-        topics: dict[str, str] = {}  # one text for all partitions of a topic
-        new = Found(0, 0, is_clean)
+        directories.high_watermarks.update({(path, key): offset for key, offset in marks.items()})
+        found = []
         for name, kind in disk.list_others(path).items():
             if kind != "a directory" or name == _REMOTE_INDEXES:
                 continue
-            parsed = parse_name(name, path)
-            parsed = parsed._replace(topic=topics.setdefault(parsed.topic, parsed.topic))
-            key: TopicPartition = (parsed.topic, parsed.partition)
-            if parsed.topic == METADATA_TOPIC:
+            topic, _, suffix = parse_name(name, path)
+            if topic == METADATA_TOPIC:
                 continue
-            if parsed.suffix == DELETE_SUFFIX:
-                due_ms = self._now_ms + directories.settings_of(parsed.topic).file_delete_delay_ms
+            if suffix == DELETE_SUFFIX:
+                due_ms = self._now_ms + directories.settings_of(topic).file_delete_delay_ms
                 directories.resources.deletions.append(Deletion(due_ms, (), f"{path}/{name}"))
-            elif parsed.suffix == STRAY_SUFFIX:
+            elif suffix == STRAY_SUFFIX:
                 directories.strays.append(f"{path}/{name}")
                 self.notes.append(f"{path}/{name} was set aside: the cluster did not know that partition")
             else:
-                start, point = starts.get(key, 0), points.get(key, 0)
-                found = Found(start, point, is_clean) if start or point else new
-                openings.append(
-                    LogOpening(directories, path, name, parsed, found, self._now_ms, self._producers_of)
-                )
-        return openings
+                found.append(name)
+        return found
 
 
 def read_offsets(
     directories: LogDirectories, path: str, name: str, notes: list[str]
 ) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint of a directory; none, and a note, if it cannot be read.
+    """The offsets but 0 in a checkpoint of a directory; none, and a note, if it cannot be read.
 
     Raises StorageError.
     """
     try:
-        return decode_offsets(directories.resources.disk.read_bytes(f"{path}/{name}"))
+        return offsets_but_zeros(directories.resources.disk.read_bytes(f"{path}/{name}"))
     except FileNotFoundError:
         return {}
     except ValueError as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from io import StringIO
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -20,19 +21,28 @@ def encode_offsets(offsets: Iterable[tuple[TopicPartition, int]]) -> bytes:
 
 def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
     """The offsets in a file; none in an empty one. Raises ValueError saying which line is malformed."""
-    lines = data.decode().splitlines()
-    if len(lines) < 2:
-        return {}
-    if lines[0].strip() != "0":
-        raise ValueError(f"version {lines[0]!r}, not 0")
-    found: dict[TopicPartition, int] = {}
+    return dict(_rows(data))
+
+
+def offsets_but_zeros(data: bytes) -> dict[TopicPartition, int]:
+    """Those but 0, which a log without a row has, too: most of very many logs are empty."""
+    return {key: offset for key, offset in _rows(data) if offset}
+
+
+def _rows(data: bytes) -> Iterator[tuple[TopicPartition, int]]:
+    lines = StringIO(data.decode())  # not all lines at once
+    version, count = lines.readline(), lines.readline()
+    if not count:
+        return
+    if version.strip() != "0":
+        raise ValueError(f"version {version.rstrip()!r}, not 0")
     topics: dict[str, str] = {}  # one text for all partitions of a topic
-    for number, line in enumerate(lines[2:], 3):
+    number = 2
+    for number, line in enumerate(lines, 3):
         try:
             topic, partition, offset = line.split()
-            found[topics.setdefault(topic, topic), int(partition)] = int(offset)
+            yield (topics.setdefault(topic, topic), int(partition)), int(offset)
         except ValueError:
-            raise ValueError(f"line {number} is malformed: {line!r}") from None
-    if not lines[1].strip().isdecimal() or int(lines[1]) != len(lines) - 2:
-        raise ValueError(f"{lines[1]} entries are announced, {len(lines) - 2} are there")
-    return found
+            raise ValueError(f"line {number} is malformed: {line.rstrip()!r}") from None
+    if not count.strip().isdecimal() or int(count) != number - 2:
+        raise ValueError(f"{count.rstrip()} entries are announced, {number - 2} are there")

@@ -78,3 +78,33 @@ class KnownPartitions:
 
     def __repr__(self) -> str:
         return f"<KnownPartitions {len(self.by_replicas)} of {self.MAX_STATES}>"
+
+
+class EqualPartitions:
+    """Recent partitions that records have changed one by one. Those of a broker are mostly equal before an
+    election, and so afterwards, and become the same object again.
+    """
+
+    __slots__ = ("_states",)
+
+    MAX_STATES = 1 << 12
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[object, ...], PartitionState] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def one(self, state: PartitionState) -> PartitionState:
+        """The kept object equal to a state; without one, the state is kept."""
+        key = state.replicas, state.leader, state.leader_epoch, state.partition_epoch
+        kept = self._states.get(key)
+        if kept == state:
+            return kept
+        if len(self._states) >= self.MAX_STATES:
+            self._states.clear()
+        self._states[key] = state
+        return state
+
+    def __repr__(self) -> str:
+        return f"<EqualPartitions {len(self)} of {self.MAX_STATES}>"

@@ -19,7 +19,7 @@ from kraftd.metadata.partition_index import (
     TopicPartition,
 )
 from kraftd.metadata.replica_changes import ReplicaChange, ReplicaChanges
-from kraftd.metadata.shared_values import KnownPartitions, SharedValues
+from kraftd.metadata.shared_values import EqualPartitions, KnownPartitions, SharedValues
 from kraftd.metadata.state import (
     AclState,
     BrokerState,
@@ -80,6 +80,7 @@ class Tables:
         self._ended_transactions: list[tuple[int, int]] = []  # (began, ended): the end may still be undone
         self.shared_values = SharedValues()
         self.known_partitions = KnownPartitions()
+        self.equal_partitions = EqualPartitions()
         # By id(partition): the partition, its new ISR, and the result, which equal partitions share.
         self.known_changes: dict[int, tuple[PartitionState, tuple[int, ...], PartitionState]] = {}
 
@@ -282,6 +283,8 @@ class Tables:
     def set_partition(self, topic: TopicState, index: int, state: PartitionState | None) -> None:
         """Set or remove (None) a partition and bring every index up to date."""
         before = topic.partitions.get(index)
+        if state is not None:
+            state = self.equal_partitions.one(state)
         if self._journal is not None:
             self._journal.entries.append((self.offset, j.PARTITION, topic, index, before))
         topic_id = topic.id

@@ -271,6 +271,43 @@ def test_openings_are_let_go_one_by_one(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(directories.logs) == 3 and counts[-1] == 0, "no collection of garbage is needed"
 
 
+def test_no_more_openings_are_there_than_are_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory that a start needs for a moment stays with the process, between what it keeps."""
+    before, count = directories_at(tmp_path), 20 * LOGS_OPENED_AT_ONCE
+    for number in range(count):
+        before.create("t", number, TOPIC_ID, NOW_MS)
+    loop, directories = Loop(), directories_at(tmp_path)
+    loader, known = LogLoader(directories, NOW_MS), WeakSet[LogOpening]()
+    openings = loader.openings()
+
+    def watched() -> Iterator[LogOpening]:
+        for one in openings:
+            known.add(one)
+            yield one
+
+    monkeypatch.setattr(loader, "openings", watched)
+    broker_logs(loop, directories, {}).load(loader)
+    most = 0
+    while loop.jobs:
+        loop.jobs.pop(0)()
+        most = max(most, len(known))
+    assert len(directories.logs) == count and most <= count // 2 + 1
+
+
+def test_logs_of_a_slice_share_the_time_at_which_they_were_made(tmp_path: Path) -> None:
+    loop, directories = Rounds(), directories_at(tmp_path)
+    logs = broker_logs(loop, directories, {})
+    for index in range(5):
+        logs.changes.open(OpenLog("t", index, TOPIC_ID, bytes(16), True))
+    for _ in range(3):
+        loop.round()
+        loop.run_jobs()
+    assert len(directories.logs) == 5
+    assert len({id(log.flushed_ms) for log in directories.logs.values()}) == 1
+
+
 def test_a_thread_opens_many_small_logs_at_a_time_and_the_last_ones_one_by_one(tmp_path: Path) -> None:
     before, count = directories_at(tmp_path), 3 * LOGS_A_JOB
     for number in range(count):

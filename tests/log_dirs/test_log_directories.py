@@ -24,7 +24,7 @@ from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.log_making import LogMaking
 from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
-from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
+from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets, offsets_but_zeros
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from kraftd.wire.producer_snapshot import SnapshotEntry
 from tests.log.data.logs import NOW_MS, append, batch, content
@@ -619,6 +619,8 @@ def test_checkpoints_and_marks_are_read_as_they_are_written() -> None:
     offsets = {("t", 0): 5, ("a.b", 12): 1 << 40}
     assert decode_offsets(encode_offsets(offsets.items())) == offsets
     assert decode_offsets(b"") == {}
+    rows = [(("t", number), number % 2) for number in range(4)]
+    assert offsets_but_zeros(encode_offsets(rows)) == {("t", 1): 1, ("t", 3): 1}
     assert decode_clean_shutdown(encode_clean_shutdown(12)) == 12
     assert decode_clean_shutdown(b'{"version":1,"brokerEpoch":3,"more":1}') == 3
     for other in (b"", b"[]", b"{}", b'{"brokerEpoch":true}'):

@@ -18,7 +18,7 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata import isr_runs
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
-from kraftd.metadata.shared_values import KnownPartitions
+from kraftd.metadata.shared_values import EqualPartitions, KnownPartitions
 from kraftd.types import DIRECTORY_MIGRATING
 from kraftd.wire.message import Message
 from tests.metadata.checks import check, same
@@ -222,6 +222,34 @@ def test_equal_partitions_with_equal_isr_changes_stay_one_object() -> None:
         image.apply_all(changes[5:], offset + 5, 1)
         assert len({id(state) for state in image.topics[b"t" * 16].partitions.values()}) == 1
         assert image.topics[b"t" * 16].partitions[8].isr == isr
+
+
+def test_equal_partitions_that_get_the_same_leader_stay_one_object() -> None:
+    """A restart of a broker takes the leader of each of its partitions away, and elects it again."""
+    image = Image()
+    image.apply_all(of_one_topic(9), 0, 1)
+    for offset, leader in ((10, -1), (19, 1), (28, 2)):
+        changes = [PartitionChangeRecord(index, b"t" * 16, leader=leader) for index in range(9)]
+        image.apply_all(changes, offset, 1)
+        states = image.topics[b"t" * 16].partitions.values()
+        assert len({id(state) for state in states}) == 1
+        assert {state.leader for state in states} == {leader}
+    other = PartitionChangeRecord(0, b"t" * 16, leader=1, isr=(1,))
+    image.apply_all([other, PartitionChangeRecord(1, b"t" * 16, leader=1)], 37, 1)
+    first, second, *_ = image.topics[b"t" * 16].partitions.values()
+    assert first.isr == (1,) and second.isr == (1, 2)
+
+
+def test_the_number_of_remembered_partitions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EqualPartitions, "MAX_STATES", 8)
+    image = Image()
+    image.apply_all(of_one_topic(1), 0, 1)
+    known = []
+    for number in range(100):
+        image.apply_all([PartitionChangeRecord(0, b"t" * 16, leader=number % 2 + 1)], number + 2, 1)
+        known.append(len(image.equal_partitions))
+    assert max(known) == 8
+    assert image.topics[b"t" * 16].partitions[0].partition_epoch == 100
 
 
 def test_the_number_of_remembered_changes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

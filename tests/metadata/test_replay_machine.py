@@ -27,6 +27,7 @@ BESIDE_STATE = {
     "broker_offsets",
     "elections_from_elr",
     "epoch",
+    "equal_partitions",
     "known_changes",
     "known_partitions",
     "offset",

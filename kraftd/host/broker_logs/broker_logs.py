@@ -6,9 +6,9 @@ A directory that fails goes offline with its partitions, and the node is notifie
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from kraftd.broker_node.effects import (
@@ -122,12 +122,10 @@ class BrokerLogs:
     def load(self, loader: LogLoader) -> None:
         """Find and open all logs that are on disk, in threads; LogsLoaded comes back."""
         threads, failed = self._ports.work_threads, self._ports.failed
-        threads.run(lambda: list(loader.openings()), partial(self._open_found, loader), failed)
+        threads.run(loader.find, partial(self._open_found, loader), failed)
 
-    def _open_found(self, loader: LogLoader, found: list[LogOpening]) -> None:
-        # The two functions refer to each other: what they held at the end would stay for good.
-        waiting, under_way = deque(found), 0
-        found.clear()
+    def _open_found(self, loader: LogLoader, _result: None) -> None:
+        waiting, left, under_way = loader.openings(), sum(loader.remaining.values()), 0
 
         def opened(openings: list[LogOpening], _result: object) -> None:
             nonlocal under_way
@@ -137,14 +135,16 @@ class BrokerLogs:
             begin()
 
         def begin() -> None:
-            nonlocal under_way
-            while under_way < LOGS_OPENED_AT_ONCE and waiting:
-                count = max(1, min(LOGS_A_JOB, len(waiting) // (2 * LOGS_OPENED_AT_ONCE)))
-                openings = [waiting.popleft() for _ in range(count)]
+            nonlocal left, under_way
+            while under_way < LOGS_OPENED_AT_ONCE and left:
+                count = max(1, min(LOGS_A_JOB, left // (2 * LOGS_OPENED_AT_ONCE)))
+                openings = list(islice(waiting, count))
+                left -= count
                 under_way += 1
                 work = partial(run_openings, openings)
                 self._ports.work_threads.run(work, partial(opened, openings), self._ports.failed)
             if not under_way:
+                next(waiting, None)  # at its end it lets the last opening go
                 for note in loader.notes:
                     self._lines.warning("recovered", note=note)
                 self._loaded()

@@ -90,14 +90,14 @@ class LogChanges:
 
     def _begin_next(self) -> None:
         """Do changes until a slice is full, or until logs are to be made before the next one."""
-        pace = Pace()
+        pace, now_ms = Pace(), self._ports.wall_ms()  # one number for the logs of a slice
         makings: list[Making] = []
         while self._changes and not self._is_closed:
             if makings and not _goes_with(self._changes[0], makings):
                 break
             change = self._changes.popleft()
             if isinstance(change, OpenLog):
-                spent = self._open(change, makings)
+                spent = self._open(change, makings, now_ms)
             else:
                 spent = change()
             if pace.spent(spent):
@@ -113,7 +113,7 @@ class LogChanges:
         """Open or make the log of a partition; LogOpened or LogNotOpened comes back in a later callback."""
         self._add(effect)
 
-    def _open(self, effect: OpenLog, makings: list[Making]) -> int:
+    def _open(self, effect: OpenLog, makings: list[Making], now_ms: int) -> int:
         """Open a log that is there, or add what makes it; returns the work."""
         key, directories = (effect.topic, effect.partition), self.directories
         if directories.is_contested(*key, effect.topic_id):
@@ -122,7 +122,7 @@ class LogChanges:
             found = directories.begin_create(
                 *key,
                 effect.topic_id,
-                self._ports.wall_ms(),
+                now_ms,
                 directory_id=effect.directory_id,
                 is_new=effect.is_new,
             )

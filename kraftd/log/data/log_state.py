@@ -259,8 +259,8 @@ class LogState:
         return epochs
 
     def _has_epochs_on_disk(self) -> bool:
-        """Return whether the file has the epochs of all records. One that begins at the log end may be missing:
-        an opening forgets it.
+        """Return whether the file has the epochs of all records. One that begins at the log end may be
+        missing: an opening forgets it.
         """
         of_records = EpochCache(self.epochs.entries)
         of_records.truncate_from_end(self.log_end)
