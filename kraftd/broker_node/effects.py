@@ -23,7 +23,7 @@ class BrokerFailed(Effect, frozen=True):
 
 
 class OpenLog(Effect, frozen=True):
-    """Open the log of a partition, or make it: LogOpened or LogNotOpened comes back.
+    """Open the log of a partition, or make it: LogsOpened or LogNotOpened comes back.
 
     `is_new`: the partition, or this replica of it, was created just now. So its log may be made although a
     log directory is offline.

@@ -52,6 +52,14 @@ class LogOpened(Event, frozen=True):
         return f"<LogOpened {self.topic}-{self.partition}: {self.log!r}>"
 
 
+class LogsOpened(Event, frozen=True):
+    """Logs that were opened in one slice. One event for all of them: each event asks every part of the node
+    when it is due.
+    """
+
+    logs: tuple[LogOpened, ...]
+
+
 class LogNotOpened(Event, frozen=True):
     """The log of a partition cannot be opened: its directory failed, or its files are damaged."""
 

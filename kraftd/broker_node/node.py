@@ -26,9 +26,9 @@ from kraftd.broker_node.events import (
     AppendsEnded,
     DirectoriesDescribed,
     LogNotOpened,
-    LogOpened,
     LogsFailed,
     LogsLoaded,
+    LogsOpened,
     LogTruncated,
     OffsetsFound,
     RecordsExpired,
@@ -146,7 +146,7 @@ class BrokerNode(AnsweringNode):
     def _of_logs(self) -> dict[type, Callable[..., None]]:
         return {
             LogsLoaded: self._on_logs_loaded,
-            LogOpened: self._on_log_opened,
+            LogsOpened: self._on_logs_opened,
             LogNotOpened: self._on_log_not_opened,
             LogTruncated: self._on_log_truncated,
             LogsFailed: self._on_logs_failed,
@@ -436,14 +436,14 @@ class BrokerNode(AnsweringNode):
 
     # -- logs
 
-    def _on_log_opened(self, event: LogOpened) -> None:
-        effects = self.replicas.opened(event, self.now_ms)
-        hosted = self.replicas.get(event.topic, event.partition)
-        if hosted is not None:
-            self.damaged_logs.opened(hosted, event)
-            self.follow_up(hosted, effects)
-            self.on_leadership(None, hosted)
-            self.client_fetches.changed(hosted.topic_id)
+    def _on_logs_opened(self, event: LogsOpened) -> None:
+        for one in event.logs:
+            effects = self.replicas.opened(one, self.now_ms)
+            if (hosted := self.replicas.get(one.topic, one.partition)) is not None:
+                self.damaged_logs.opened(hosted, one)
+                self.follow_up(hosted, effects)
+                self.on_leadership(None, hosted)
+                self.client_fetches.changed(hosted.topic_id)
         self._become_ready()
 
     def _on_log_not_opened(self, event: LogNotOpened) -> None:

@@ -60,7 +60,7 @@ class Follower:
         self.topic_id = answer.topics[0].topic_id
         self.harness.pass_time(50)
         self.session_id = 7
-        self.first = self.asked[0]  # of the partition whose log was open first
+        self.first = self.asked[0]
         self.take_fetch()
         self.answer_fetch()
 
@@ -130,10 +130,11 @@ def test_a_follower_fetches_as_the_metadata_version_wants__kip227(follower: Foll
     epoch = follower.harness.broker.lifecycle.broker_epoch
     assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (100, epoch)
     assert (request.session_id, request.session_epoch, request.max_wait_ms) == (0, 0, 500)
-    assert follower.named(request) == {0: FetchPartition(0, 0, 0, -1, 0, 1 << 20)}
+    both = {index: FetchPartition(index, 0, 0, -1, 0, 1 << 20) for index in range(2)}
+    assert follower.named(request) == both, "their logs were opened together"
     second = follower.take_fetch()
     assert (second.session_id, second.session_epoch) == (7, 1)
-    assert list(follower.named(second)) == [1]
+    assert follower.named(second) == {}
     assert [fetch_version(level) for level in (7, 9, 10, 19, 21, 26, 27, 30)] == [
         13, 14, 15, 16, 17, 17, 18, 18,
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from kraftd.broker_node.effects import DeleteLog, OpenLog, SetLogAside
-from kraftd.broker_node.events import LogNotOpened, LogOpened
+from kraftd.broker_node.events import LogNotOpened, LogOpened, LogsOpened
 from kraftd.ground.event import Event
 from kraftd.ground.pace import MAX_SLICE_WORK_US, Pace
 from kraftd.host.broker_logs.checkpoints import Checkpoints
@@ -68,6 +68,7 @@ class LogChanges:
         self._waiting_for_room: dict[TopicPartition, OpenLog] = {}
         self._changes: deque[Change | OpenLog] = deque()  # that wait
         self._is_busy = False  # with one, or logs are being made
+        self._just_opened: list[LogOpened] = []  # in this slice
 
     def __repr__(self) -> str:
         return f"<LogChanges, {len(self._changes)} to do, {len(self._waiting_for_room)} without room>"
@@ -99,9 +100,11 @@ class LogChanges:
             if isinstance(change, OpenLog):
                 spent = self._open(change, makings, now_ms)
             else:
+                self._notify()
                 spent = change()
             if pace.spent(spent):
                 break
+        self._notify()
         if makings:
             self._make(makings)
         else:
@@ -110,7 +113,7 @@ class LogChanges:
     # -- opening
 
     def open(self, effect: OpenLog) -> None:
-        """Open or make the log of a partition; LogOpened or LogNotOpened comes back in a later callback."""
+        """Open or make the log of a partition; LogsOpened or LogNotOpened comes back in a later callback."""
         self._add(effect)
 
     def _open(self, effect: OpenLog, makings: list[Making], now_ms: int) -> int:
@@ -161,8 +164,10 @@ class LogChanges:
                 else:
                     self._opened(effect, found, None)
             if makings and pace.spent(OPENED_US):
+                self._notify()
                 self._ports.timer.call_soon(self._made, makings, again)
                 return
+        self._notify()
         if again and not self._is_closed:
             self._make(again)
         else:
@@ -173,7 +178,13 @@ class LogChanges:
         high_watermark = self.directories.high_watermarks.pop((log.parent, key), 0)
         states = producers.states if isinstance(producers, ReplayedProducers) else None
         directory_id = self.directories.id_of(log)
-        self._step(LogOpened(*key, effect.topic_id, log, high_watermark, states, directory_id))
+        self._just_opened.append(LogOpened(*key, effect.topic_id, log, high_watermark, states, directory_id))
+
+    def _notify(self) -> None:
+        """Notify the node of the logs that were opened in this slice."""
+        if self._just_opened:
+            opened, self._just_opened = tuple(self._just_opened), []
+            self._step(LogsOpened(opened))
 
     def _not_opened(self, effect: OpenLog, error: Exception) -> None:
         key = (effect.topic, effect.partition)
@@ -184,6 +195,7 @@ class LogChanges:
         self._lines.error(
             "a partition stays offline", partition=f"{key[0]}-{key[1]}", error=str(error), until=until
         )
+        self._notify()
         self._note_failures()
         is_damaged = key in self.directories.damaged
         self._step(LogNotOpened(*key, effect.topic_id, str(error), is_damaged))

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from kraftd.answers.effects import Answered, SendToNode, StopRequested
 from kraftd.answers.settings import ClientSettings
-from kraftd.broker_node.events import LogNotOpened, LogOpened, LogTruncated
+from kraftd.broker_node.events import LogNotOpened, LogsOpened, LogTruncated
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.partitions.replicas import Hosted
@@ -261,9 +261,10 @@ class BrokerSide(BrokerExecutor):
         world.trace.step(
             world.schedule.now_us, process.id, code_of(type(event)), 0, len(self.node.replicas), 0, 1
         )
-        if type(event) is LogOpened:
-            log = self.logs.directories.logs.get((event.topic, event.partition))
-            world.traffic.log_opened(process, log)
+        if type(event) is LogsOpened:
+            for one in event.logs:
+                log = self.logs.directories.logs.get((one.topic, one.partition))
+                world.traffic.log_opened(process, log)
         elif type(event) is LogNotOpened:
             damaged = self.directories.damaged.get((event.topic, event.partition))
             if damaged is not None:
