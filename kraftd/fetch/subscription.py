@@ -128,13 +128,14 @@ class Subscription:
         self.dirty = {}
         self.examines_changes = True
         for slot in changed:
-            if pace.spent(EXAMINE_US):
-                yield
+            work_us = EXAMINE_US
             if slot.topic is None:
                 self._resolve(slot)
             if self.reader.is_follower and slot.topic is not None:
-                self._source.fetched(slot, self.reader, now_ms)
+                work_us += self._source.fetched(slot, self.reader, now_ms)
             self._examine(slot)
+            if pace.spent(work_us):
+                yield
         self._unsettled |= changed
         self.last_fetch_ms = now_ms
 

@@ -41,7 +41,8 @@ from kraftd.wire.message import Message
 
 FIRST_VERSION_WITH_BROKER_EPOCH = 15
 SLICE_BYTES = 1 << 20  # of records that are written in one event loop callback
-SLICE_PARTITIONS = 100
+SLICE_PARTITIONS = 100  # without records
+SLICE_APPENDS = 25  # each may open files
 NEWLY_NAMED = 2_000  # partitions that a request names first, at most: an event loop callback builds it
 
 # The leader or this broker has not seen the newest metadata: Kafka does not call that an error.
@@ -316,7 +317,7 @@ class Fetcher:
                         size_bytes = count = 0
                         yield
                     size_bytes += len(data.records or b"")
-                    count += 1
+                    count += SLICE_PARTITIONS // SLICE_APPENDS if data.records else 1
                     self._process_partition((topic.topic_id, data.partition_index), data)
         finally:
             self._under_way -= 1

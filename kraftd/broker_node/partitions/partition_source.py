@@ -24,6 +24,7 @@ from kraftd.types import ZERO_UUID, Uuid
 from kraftd.wire.error_code import ErrorCode
 
 FIRST_VERSION_OF_FOLLOWERS = 11  # consumers of it and later may read from a follower (KIP-392)
+FOLLOWED_US, PROGRESS_US = 8, 40  # of a follower's fetch of a partition; with marks that move and wake others
 
 
 class PartitionSource:
@@ -82,15 +83,15 @@ class PartitionSource:
         available_bytes = max(1, hosted.log.bytes_between(verdict.offset, verdict.end_offset))
         return Availability(PartitionStatus.SERVED, min(available_bytes, max(1, slot.max_bytes)))
 
-    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> None:
+    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> int:
         """Note the progress of a follower, which a fetch shows that is served and does not diverge."""
         hosted = None if is_metadata(slot) else self._hosted(slot)
         if hosted is None or not may_read(self._boundary, slot, reader, quietly=True):
-            return
+            return 0
         assert hosted.partition is not None
         verdict = self._judge(hosted, slot, reader)
         if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
-            return
+            return FOLLOWED_US
         effects = follower_fetched(
             hosted.partition,
             reader.replica_id,
@@ -101,8 +102,10 @@ class PartitionSource:
             local_broker_epoch=self._local_epoch(),
             times=slot,
         )
-        if isinstance(effects, list) and effects:
-            self._progressed.append((hosted, effects))
+        if not isinstance(effects, list) or not effects:
+            return FOLLOWED_US
+        self._progressed.append((hosted, effects))
+        return PROGRESS_US
 
     def take_progress(self) -> list[tuple[Hosted, list[Effect]]]:
         """Remove and return what follows from the progress of followers."""
