@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftd.log.epochs import EpochCache
 
 
-def test_logs_with_one_epoch_share_what_says_so() -> None:
+def test_logs_with_one_epoch_share_its_tuples() -> None:
     caches = [EpochCache([(3, 0)]) for _ in range(2)]
     first, second = (cache._epochs for cache in caches)
     assert first is second and caches[0]._starts is caches[1]._starts
