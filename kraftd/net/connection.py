@@ -20,6 +20,8 @@ from kraftd.wire.primitives import Buffer
 
 JOINED_BYTES = 65_536  # below this, joining pieces into one write is cheaper than writing several
 WINDOW_BYTES = 8_192  # of requests that are handed over; what follows waits until they are answered
+# A decoded request takes many times its bytes. The records of a Produce stay as they came, and count less.
+PRODUCE, PRODUCE_BYTES, PRODUCE_SHARE = b"\0\0", 1_024, 16
 WRITTEN_BYTES = 262_144  # of a long answer in one event loop callback: TLS encrypts them there
 
 
@@ -347,7 +349,7 @@ class Connection:
         first_slot = self._assigned
         self._assigned += len(frames)
         for frame in frames:
-            self._handed_bytes += len(frame)
+            self._handed_bytes += _window_bytes(frame)
         self._handler.frames_received(self, first_slot, frames)
 
     @property
@@ -386,8 +388,8 @@ class Connection:
             if room <= 0:
                 break
             frames = [backlog.popleft()]
-            size_bytes = len(frames[0])
-            while len(frames) < room and (size_bytes := size_bytes + len(backlog[0])) <= WINDOW_BYTES:
+            taken = _window_bytes(frames[0])
+            while len(frames) < room and (taken := taken + _window_bytes(backlog[0])) <= WINDOW_BYTES:
                 frames.append(backlog.popleft())
             left -= len(frames)
             self._hand_over(frames)
@@ -440,3 +442,11 @@ class Connection:
         host, port = self.peer
         state = "closing" if self.closing else "open" if self._reading else "paused"
         return f"<Connection {self.id} {self.listener} {host}:{port} {state}, {self.in_flight} in flight>"
+
+
+def _window_bytes(frame: memoryview) -> int:
+    """What a request takes of the window."""
+    size_bytes = len(frame)
+    if size_bytes > PRODUCE_BYTES and frame[:2] == PRODUCE:
+        return max(PRODUCE_BYTES, size_bytes // PRODUCE_SHARE)
+    return size_bytes

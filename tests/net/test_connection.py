@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.net.connection import JOINED_BYTES, WINDOW_BYTES, Connection
+from kraftd.net.connection import JOINED_BYTES, PRODUCE, WINDOW_BYTES, Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.turns import MAX_EAGER_BYTES, MAX_IDLE_SENDERS, MAX_READERS, MAX_TURN_NS, Turns
@@ -107,7 +107,7 @@ def test_answers_to_the_large_requests_of_a_turn_are_sent_in_one_write() -> None
         connection.flush()
 
     peer.frames_received = answer  # type: ignore[method-assign]
-    connection.data_received(framed(bytes(2 * WINDOW_BYTES)) * 4)
+    connection.data_received(framed(b"\1" * 2 * WINDOW_BYTES) * 4)
     assert (peer.batches, transport.writes, transport.take()) == ([1] * 4, 1, b"xxxx")
 
 
@@ -580,7 +580,7 @@ def test_requests_of_ordinary_size_rest_only_when_a_turn_is_over() -> None:
 def test_large_requests_are_handed_over_when_those_before_them_are_answered() -> None:
     peer = Peer()
     connection, transport = peer.connect()
-    connection.data_received((framed(bytes(WINDOW_BYTES // 2)) * 2 + framed(b"small")) * 2)
+    connection.data_received((framed(b"\1" * (WINDOW_BYTES // 2)) * 2 + framed(b"small")) * 2)
     while peer.later:
         peer.run_later()
     assert (peer.batches, transport.reading) == ([2, 2], False)
@@ -595,8 +595,37 @@ def test_large_requests_are_handed_over_when_those_before_them_are_answered() ->
 def test_one_read_hands_over_no_more_than_a_window() -> None:
     peer = Peer()
     connection, _ = peer.connect()
-    connection.data_received(framed(bytes(3 * WINDOW_BYTES)) * 3)
+    connection.data_received(framed(b"\1" * 3 * WINDOW_BYTES) * 3)
     assert len(peer.received) == 1
+
+
+def test_the_batches_that_a_producer_has_in_flight_are_handed_over_together() -> None:
+    """Five requests with a batch of the default batch.size: followers then fetch them all in one answer."""
+    peer = Peer()
+    connection, _ = peer.connect()
+    connection.data_received(framed(PRODUCE + bytes(16_384)) * 5)
+    assert peer.batches == [5]
+
+
+def test_produces_wait_for_those_before_them_behind_128_kib() -> None:
+    peer = Peer()
+    connection, _ = peer.connect()
+    connection.data_received(framed(PRODUCE + bytes(70_000)) * 5)
+    assert peer.batches == [1, 1]
+    while peer.later:
+        peer.run_later()
+    assert peer.batches == [1, 1]
+
+
+def test_small_produces_take_as_much_of_a_window_as_other_requests() -> None:
+    def handed_over(key: bytes) -> int:
+        peer = Peer()
+        peer.connect()[0].data_received(framed(key + bytes(1_000)) * 30)
+        while peer.later:
+            peer.run_later()
+        return len(peer.received)
+
+    assert handed_over(PRODUCE) == handed_over(b"\0\1") < 30
 
 
 def test_a_muted_connection_hands_over_nothing_until_every_mute_has_ended__kip219() -> None:
