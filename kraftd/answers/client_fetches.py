@@ -64,6 +64,12 @@ class ClientFetches:
         if slots:
             self._node.go_on(self._wake(slots))
 
+    def marks_moved(self, key: Hashable) -> None:
+        """The same if only the marks of the partition moved: of followers no fetch is complete by that."""
+        slots = [slot for slot in self.parked.watching(key) if slot.subscriber.marks_moved(slot)]
+        if slots:
+            self._node.go_on(self._wake(slots))
+
     def complete(self, done: list[Completed]) -> Slices:
         """Answer fetches that are complete."""
         for fetch_id, response in done:

@@ -256,7 +256,7 @@ class BrokerNode(AnsweringNode):
 
     def on_marks_moved(self, hosted: Hosted, marks: MarksMoved) -> None:
         """The high watermark or the last stable offset of a partition moved."""
-        self.client_fetches.changed((hosted.topic, hosted.index))
+        self.client_fetches.marks_moved((hosted.topic, hosted.index))
         self.coordinators.marks_moved(hosted, marks.high_watermark)
 
     def took(self, elapsed_ns: int) -> None:
@@ -464,21 +464,25 @@ class BrokerNode(AnsweringNode):
 
     def _on_appends_ended(self, event: AppendsEnded) -> None:
         self.fetchers.wrote(event.took_ms)
+        led: dict[Hosted, list[Effect]] = {}  # readers get all that was appended at once
         for one in event.appends:
-            hosted = self.replicas.get(one.topic, one.partition)
-            if hosted is not None and hosted.partition is not None:
-                if hosted.partition.role is FOLLOWER:
-                    self._fetched_ended(hosted, hosted.partition, one)
-                    continue
-                if one.error is None:
-                    effects = hosted.partition.appended(one.end_offset, self.now_ms)
-                    self._append_ended(one, None)
-                    self.follow_up(hosted, effects)
-                    if not effects and hosted.partition.followers:
-                        self.client_fetches.changed((one.topic, one.partition))
-                    continue
+            hosted, error = self.replicas.get(one.topic, one.partition), one.error
+            if hosted is None or hosted.partition is None:
+                error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
+            elif hosted.partition.role is FOLLOWER:
+                self._fetched_ended(hosted, hosted.partition, one)
+                continue
+            elif error is None:
+                moved = hosted.partition.appended(one.end_offset, self.now_ms)
+                led[hosted] = moved or led.get(hosted, moved)
+            else:
                 hosted.partition.append_failed(one.base_offset)
-            self._append_ended(one, one.error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.coordinators.append_ended(one, error)
+            self.produces.written(one.topic, one.partition, one.base_offset, error)
+        for hosted, effects in led.items():
+            self.follow_up(hosted, effects)
+            if hosted.partition is not None and hosted.partition.followers:
+                self.client_fetches.changed((hosted.topic, hosted.index))
 
     def _fetched_ended(self, hosted: Hosted, partition: Partition, one: AppendEnded) -> None:
         """Handle the outcome of the write of records that were fetched from a leader."""
@@ -486,10 +490,6 @@ class BrokerNode(AnsweringNode):
             partition.append_failed(one.base_offset)
         key = hosted.topic_id, hosted.index
         self.follow_up(hosted, self.fetchers.append_ended(key, one.end_offset, one.error))
-
-    def _append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
-        self.coordinators.append_ended(one, error)
-        self.produces.written(one.topic, one.partition, one.base_offset, error)
 
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)

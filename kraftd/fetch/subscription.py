@@ -196,6 +196,14 @@ class Subscription:
             return EVERYTHING_BYTES
         return self.progress_bytes
 
+    def marks_moved(self, slot: Slot) -> bool:
+        """Note that only the marks moved; return whether this may change what the reader can read. A follower
+        reads up to the log end, and learns of the marks with its next answer, as in Kafka.
+        """
+        if self.reader.is_follower:
+            self.dirty[slot] = None
+        return not self.reader.is_follower
+
     def _resolve(self, slot: Slot) -> None:
         """Give the slot its topic's name if the id is known by now; as in Kafka, only at a fetch."""
         slot.topic = self._source.topic_name(slot.topic_id)

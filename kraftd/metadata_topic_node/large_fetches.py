@@ -74,5 +74,8 @@ class _NoSubscription:
     def partition_changed(self, _slot: Slot) -> int | None:
         return None
 
+    def marks_moved(self, _slot: Slot) -> bool:
+        return False
+
 
 NO_SUBSCRIPTION = _NoSubscription()

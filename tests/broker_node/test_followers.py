@@ -174,6 +174,35 @@ def test_a_waiting_fetch_of_a_follower_is_answered_when_records_come(replicated:
     assert len(answer.responses[0].partitions[0].records) > 0
 
 
+def test_a_waiting_fetch_is_answered_with_all_that_was_appended_in_one_step(replicated: Replicated) -> None:
+    replicated.fetch(0)
+    waiting = replicated.send_fetch(None)
+    request = replicated.harness.produce_request("t", {0: records()}, -1)
+    first = replicated.harness.client_send(ApiKey.PRODUCE, 12, request, request, request)
+    (part,) = replicated.harness.response(waiting).responses[0].partitions
+    assert len(part.records) == 3 * len(records())
+    replicated.epoch += 1
+    replicated.send_fetch(3)
+    assert [replicated.answered(first + n).base_offset for n in range(3)] == [0, 1, 2]
+
+
+def test_the_next_answer_to_a_follower_names_marks_that_have_moved(
+    replicated: Replicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replicated.fetch(0)
+    replicated.produce()
+    replicated.fetch(0)
+    source, looks = replicated.harness.broker.source, []
+    availability = source.availability
+    monkeypatch.setattr(source, "availability", lambda *its: looks.append(its) or availability(*its))
+    waiting = replicated.send_fetch(1)
+    assert replicated.partition.high_watermark == 1
+    assert len(looks) == 1 and replicated.harness.response(waiting) is None
+    replicated.harness.pass_time(500)
+    (part,) = replicated.harness.response(waiting).responses[0].partitions
+    assert (part.high_watermark, len(part.records)) == (1, 0)
+
+
 def test_a_follower_that_lags_leaves_the_isr_and_comes_back(replicated: Replicated) -> None:
     replicated.fetch(0)
     slot = replicated.produce(timeout_ms=60_000)
