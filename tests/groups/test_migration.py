@@ -180,6 +180,16 @@ def test_a_static_member_takes_its_place_with_the_other_protocol() -> None:
     assert kind(desk) == "consumer" and again.count() == 4
 
 
+def test_a_former_instance_id_takes_no_place_with_the_other_protocol__as_kafka() -> None:
+    desk = desk_of()
+    for instance in ("i", "j"):
+        Consumer(desk.ask, "new", instance=instance).join()
+    assert ClassicConsumer(desk, instance="i").join().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert kind(desk) == "consumer"
+    assert ClassicConsumer(desk, instance="j").join().error_code == 0
+    assert kind(desk) == "classic"
+
+
 def test_the_policy_decides() -> None:
     desk = desk_of("downgrade")
     classic_group(desk)

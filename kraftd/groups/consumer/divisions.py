@@ -78,7 +78,7 @@ def large_step(state: ShardState, request: ConsumerGroupHeartbeatRequest) -> Rec
     group = state.groups.get(request.group_id)
     if not isinstance(group, ConsumerGroup) or request.member_epoch < 0:
         return None
-    holder = None if request.instance_id is None else group.static_member(request.instance_id)
+    holder = group.members.get(group.static_members.get(request.instance_id or "", ""))
     member = holder or group.members.get(request.member_id)
     if member is None or (member.is_reconciled_to(group.facts.target_epoch) and member is not holder):
         return None

@@ -117,16 +117,18 @@ class ConsumerGroup(ModernGroup[Member]):
         return _state(self.members.values(), self.facts)
 
     def static_member(self, instance_id: str) -> Member | None:
-        """The member that holds an instance id."""
+        """The member that holds an instance id.
+
+        As in Kafka, a former instance id of a member that has gone stays, and its use is refused.
+        """
         member_id = self.static_members.get(instance_id)
-        return None if member_id is None else self.members.get(member_id)
+        return None if member_id is None else self.member(member_id)
 
     # Changes, by records
 
     def put(self, member: Member) -> None:
         """Add a member, or replace it."""
-        old = self.members.get(member.member_id)
-        self.timeline.put(self.members, member.member_id, member)
+        old = self.put_member(member)
         self._count(old, member)
         if member.instance_id is not None:
             self.timeline.put(self.static_members, member.instance_id, member.member_id)
@@ -136,7 +138,7 @@ class ConsumerGroup(ModernGroup[Member]):
         if old is None:
             return
         self._count(old, None)
-        if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
+        if old.instance_id is not None:
             self.timeline.remove(self.static_members, old.instance_id)
 
     def set_resolved(self, regex: str, resolved: Resolved | None) -> None:

@@ -14,7 +14,6 @@ from kraftd.groups.classic.states import STABLE
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import group_tombstones
-from kraftd.groups.java_hashes import timeline_order
 from kraftd.groups.migration.embedded import MalformedBytes, encoded_assignment, version_of
 from kraftd.groups.migration.policy import allows_downgrade
 from kraftd.groups.outcome import Outcome
@@ -86,7 +85,7 @@ def all_tombstones(
     group: ConsumerGroup, replaced: Member | None, joining: Member | None
 ) -> list[CoordinatorRecord]:
     """Remove the group with all members; of a replaced one, the successor."""
-    member_ids = timeline_order(group.members)
+    member_ids = group.member_ids()
     if replaced is not None and joining is not None:
         member_ids[member_ids.index(replaced.member_id)] = joining.member_id
     return group_tombstones(group.group_id, group.resolved, member_ids)
@@ -99,13 +98,18 @@ def classic_of(
     joining: Member | None,
     replaced: Member | None,
 ) -> ClassicGroup:
-    """The classic group, in the generation of the group's epoch."""
+    """The classic group, in the generation of the group's epoch. Raises Refusal or MalformedBytes.
+
+    As in Kafka, a member whose former instance id another one takes cannot be replaced.
+    """
+    if replaced is not None and joining is not None and replaced.instance_id != joining.instance_id:
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     classic = ClassicGroup(group.group_id, STABLE, state.now_ms, state.memory)
     classic.generation = group.facts.epoch
     gone = {member.member_id for member in leaving}
     if replaced is not None:
         gone.add(replaced.member_id)
-    stay = [group.members[name] for name in timeline_order(group.members) if name not in gone]
+    stay = [group.members[name] for name in group.member_ids() if name not in gone]
     for member in stay if joining is None else [*stay, joining]:
         classic.add(classic_member(member))
     classic.protocol_type = CONSUMER_PROTOCOL_TYPE
