@@ -136,13 +136,17 @@ def copied_index_order(indexes: Collection[int]) -> Slices[list[int]]:
     return ordered
 
 
-def timeline_order(keys: Collection[str]) -> list[str]:
-    """Strings in the order of Kafka's TimelineHashMap, if it never held many more than now."""
+def timeline_order(keys: Iterable[str], most: int) -> list[str]:
+    """Strings in the order of Kafka's TimelineHashMap, into which they came in the given order.
+
+    most: how many it held once. It only ever grows, and gives those of a slot the other way round.
+    """
     slots = 2
-    while len(keys) * 0.75 > slots:
+    while most * 0.75 > slots:
         slots *= 2
     shift = 65 - slots.bit_length()
-    return sorted(keys, key=lambda key: (string_hash(key) * _FIBONACCI & 0xFFFFFFFFFFFFFFFF) >> shift)
+    latest = list(keys)[::-1]
+    return sorted(latest, key=lambda key: (string_hash(key) * _FIBONACCI & 0xFFFFFFFFFFFFFFFF) >> shift)
 
 
 def _copied_buckets(count: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
+from kraftd.groups.java_hashes import timeline_order
 from kraftd.groups.timeline import Timeline
 from kraftd.messages.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
 from kraftd.messages.consumer_group_target_assignment_member_value import (
@@ -30,6 +31,7 @@ from kraftd.messages.share_group_target_assignment_metadata_value import (
 )
 from kraftd.wire.error_code import ErrorCode
 
+MOST_ORDERED = 1000  # members
 NO_TARGET_EPOCH = -1
 _NEVER = -1  # no version of metadata
 
@@ -74,7 +76,7 @@ M = TypeVar("M", bound=GroupMember)
 
 
 class ModernGroup(Generic[M]):
-    """Kafka's ModernGroup.
+    """Kafka's ModernGroup. most_members: how many it had at most, since it was loaded.
 
     By which metadata the topics were compared last is in no record, so it is not taken back.
     """
@@ -85,6 +87,7 @@ class ModernGroup(Generic[M]):
         "_seen_version",
         "group_id",
         "members",
+        "most_members",
         "targets",
         "timeline",
         "topics",
@@ -95,6 +98,7 @@ class ModernGroup(Generic[M]):
         self.timeline = timeline
         self._facts: dict[None, Facts] = {}
         self.members: dict[str, M] = {}
+        self.most_members = 0
         self.targets: dict[str, Partitions] = {}
         self.topics: dict[str, Subscribers] = {}
         self._seen_version = _NEVER
@@ -119,6 +123,12 @@ class ModernGroup(Generic[M]):
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, reason)
         return member
 
+    def member_ids(self) -> list[str]:
+        """The members in the order of Kafka's table; in a large group in that in which they came."""
+        if len(self.members) > MOST_ORDERED:
+            return list(self.members)
+        return timeline_order(self.members, self.most_members)
+
     def target(self, member_id: str) -> Partitions:
         return self.targets.get(member_id, NOTHING)
 
@@ -135,6 +145,12 @@ class ModernGroup(Generic[M]):
         self._seen_version, self._seen_epoch = version, epoch
 
     # Changes, by records
+
+    def put_member(self, member: M) -> M | None:
+        """Add a member, or replace it; return the one that was there."""
+        old = self.timeline.put(self.members, member.member_id, member)
+        self.most_members = max(self.most_members, len(self.members))
+        return old
 
     def set_facts(self, **changes: Any) -> None:
         self.timeline.put(self._facts, None, self.facts._replace(**changes))

@@ -42,7 +42,7 @@ class Plan(Struct, frozen=True):
 
     def members(self) -> dict[str, Member]:
         """The members in the order of Kafka's map."""
-        members = dict(self.group.members)
+        members = {member_id: self.group.members[member_id] for member_id in self.group.member_ids()}
         if self.changed is not None:
             members[self.changed.member_id] = self.changed
         if self.replaced_id is not None:

@@ -16,7 +16,6 @@ from kraftd.groups.consumer.records import (
     target_record,
 )
 from kraftd.groups.consumer.sessions import watch_session
-from kraftd.groups.java_hashes import timeline_order
 from kraftd.groups.migration.embedded import MalformedBytes, assignment_of, subscription_of
 from kraftd.groups.migration.policy import allows_upgrade
 from kraftd.groups.records import CoordinatorRecord
@@ -41,7 +40,7 @@ def upgraded(state: ShardState, classic: ClassicGroup) -> tuple[ConsumerGroup, l
         answer_sync(state, waiting, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     group = built_of(state, classic)
     group_id, facts = group.group_id, group.facts
-    members = [group.members[member_id] for member_id in timeline_order(group.members)]
+    members = [group.members[member_id] for member_id in group.member_ids()]
     records = [
         *classic.tombstones(),
         *(subscription_record(group_id, member) for member in members),

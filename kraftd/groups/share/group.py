@@ -101,7 +101,7 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     def put(self, member: ShareMember) -> None:
         """Add a member, or replace it."""
-        old = self.timeline.put(self.members, member.member_id, member)
+        old = self.put_member(member)
         self.count_names(old, member)
 
     def remove(self, member_id: str) -> None:

@@ -35,7 +35,7 @@ class SharePlan(Struct, frozen=True):
 
     def compute(self) -> Slices[Assigned]:
         """The partitions of each member, slice by slice."""
-        members = dict(self.group.members)
+        members = {member_id: self.group.members[member_id] for member_id in self.group.member_ids()}
         if self.changed is not None:
             members[self.changed.member_id] = self.changed
         topics = SubscribedTopics({}, self.metadata)

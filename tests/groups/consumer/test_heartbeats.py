@@ -201,6 +201,31 @@ def test_a_static_member_keeps_its_partitions_while_it_is_away() -> None:
     assert refused(desk, heartbeat("s1", 3, instance="i9")) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_former_instance_id_is_refused_once_its_member_has_gone__as_kafka() -> None:
+    """A member that joins anew under another instance id keeps both: no record takes the former away."""
+    desk = desk_of()
+    for instance in ("i1", "i2"):
+        one = Consumer(desk.ask, "m1", instance=instance)
+        one.join()
+    assert refused(desk, joining("m2", instance="i1")) == ErrorCode.UNRELEASED_INSTANCE_ID
+    one.leave()
+    answer = desk.ask(joining("m2", instance="i1"), HEARTBEAT)
+    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert answer.error_message == "Member m1 is not a member of group g."
+    assert refused(desk, joining("m2", instance="i2")) == 0
+
+
+@pytest.mark.parametrize("names", [("stranger", "member-3"), ("member-3", "stranger")])
+def test_members_of_one_bucket_are_served_in_the_order_of_kafkas_table(names: tuple[str, str]) -> None:
+    """These two share a bucket of Kafka's map. Whoever came first, its table gives `stranger` last."""
+    desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=0), orders=3)
+    first, second, other = consumers(desk, *names, "other")
+    assert [first.count(), second.count(), other.count()] == [1, 1, 1]
+    other.leave()
+    settle(first, second)
+    assert {one.member_id: one.count() for one in (first, second)} == {"stranger": 2, "member-3": 1}
+
+
 def test_new_partitions_and_topics_raise_the_epoch() -> None:
     desk = desk_of()
     (first,) = consumers(desk, "m1", topics=("orders", "later"))
