@@ -217,7 +217,7 @@ def test_a_former_instance_id_is_refused_once_its_member_has_gone__as_kafka() ->
 
 @pytest.mark.parametrize("names", [("stranger", "member-3"), ("member-3", "stranger")])
 def test_members_of_one_bucket_are_served_in_the_order_of_kafkas_table(names: tuple[str, str]) -> None:
-    """These two share a bucket of Kafka's map. Whoever came first, its table gives `stranger` last."""
+    """These two share a bucket of Kafka's map. Its table gives `stranger` last in either case."""
     desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=0), orders=3)
     first, second, other = consumers(desk, *names, "other")
     assert [first.count(), second.count(), other.count()] == [1, 1, 1]
