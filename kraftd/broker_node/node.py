@@ -91,6 +91,7 @@ class BrokerNode(AnsweringNode):
         authorizer: Authorizer | None = None,
     ) -> None:
         super().__init__(view, settings, registry, authorizer)
+        self.wall_ms = view.context.wall_ahead_ms  # the wall clock in this step, for what is stored
         self.fault_of_stores: Callable[[dict[str, str]], str | None] = lambda dynamic: None
         self.lifecycle = BrokerLifecycle(broker, self.outbox)
         configs = TopicConfigs(static, view.node_id, lambda: self.view.image)
@@ -161,8 +162,11 @@ class BrokerNode(AnsweringNode):
         return self.coordinators.groups
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
-        self.now_ms = now_ms
-        self.coordinators.follow_clock(self.view.context.wall_ahead_ms)
+        ahead_ms = self.view.context.wall_ahead_ms
+        has_moved = ahead_ms != self.wall_ms - self.now_ms
+        self.now_ms, self.wall_ms = now_ms, now_ms + ahead_ms
+        if has_moved:
+            self.coordinators.follow_clock(ahead_ms)
         self.handlers[type(event)](event)
         self.coordinators.end_step(event, now_ms, self._next_slice.schedule)
         self.directory_assignments.send(now_ms)
@@ -203,11 +207,6 @@ class BrokerNode(AnsweringNode):
     def identity(self) -> tuple[int, int]:
         """The id and the epoch of this broker."""
         return self.view.node_id, self.lifecycle.broker_epoch
-
-    @property
-    def wall_ms(self) -> int:
-        """The wall clock, for what is stored."""
-        return self.now_ms + self.view.context.wall_ahead_ms
 
     @property
     def is_ready(self) -> bool:

@@ -119,6 +119,7 @@ class Coordination:
 
     def __init__(self, node: CoordinatingNode, coordinator: Shards[Any], codec: int = 0) -> None:
         self._shards = coordinator
+        self.unsent: Mapping[int, object] = coordinator.unsent  # what requests and events have written
         self._codec = codec
         self._node = node
         self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written
@@ -192,11 +193,6 @@ class Coordination:
         self._shards.limit_batches(limit)
 
     # -- driving
-
-    @property
-    def has_unsent(self) -> bool:
-        """Return whether requests or events have written what is not appended yet."""
-        return bool(self._shards.unsent)
 
     def flush(self) -> None:
         """Append what requests and events have written."""

@@ -55,6 +55,7 @@ class Coordinators:
         )
         self.shares = ShareGroups(node, static, self.persister)
         self._every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
+        self._unsent = tuple(each.unsent for each in self._every)
         self._by_topic = {each.topic: each for each in self._every}
         self._asked_ms = -1 - SHARED_MS  # when requests came last
         self._asker = -1  # the connection that they came on
@@ -66,8 +67,7 @@ class Coordinators:
     @property
     def have_unsent(self) -> bool:
         """Return whether a coordinator has written what is not appended yet."""
-        groups, transactions, share_states = self._every
-        return groups.has_unsent or transactions.has_unsent or share_states.has_unsent
+        return any(self._unsent)
 
     def follow_clock(self, wall_ahead_ms: int) -> None:
         """Let what waits wait for as long as before, also when the wall clock was set."""
