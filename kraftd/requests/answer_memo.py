@@ -39,24 +39,20 @@ class AnswerMemo:
     The client id counts only as far as it begins with `client_id_prefix`.
     The owner calls `forget` when they are no longer true, and `keep` for those worth keeping: answers that
     depend on nothing else and hold no error, because each error is counted. Requests of other APIs, which
-    have an effect, are in `repeated`.
+    have an effect, are in `repeated`, which has APIs of its own.
     """
 
     def __init__(
         self, keys: Iterable[int], client_id_prefix: bytes = b"", repeated: Iterable[int] = ()
     ) -> None:
         self.repeated = RepeatedRequests(repeated)
-        self.apis = self.repeated.apis.union(_KEY.pack(key) for key in keys)
+        self.apis = frozenset(_KEY.pack(key) for key in keys)
         self.answers: dict[Hashable, KeptAnswer] = {}
         self._client_id_prefix = client_id_prefix
         self._bytes = 0
 
-    def find(
-        self, connection_id: int, listener: str, frame: bytes
-    ) -> tuple[KeptAnswer | None, Place | bytes | None]:
+    def find(self, connection_id: int, listener: str, frame: bytes) -> tuple[KeptAnswer | None, Place | None]:
         """The answer to a request of one of the APIs; without one, where it may be kept."""
-        if frame[:2] in self.repeated.apis:
-            return self.repeated.find(connection_id, frame), frame
         key = self.key(connection_id, listener, frame)
         return self.answers.get(key), None if key is None else Place(self.answers, key)
 

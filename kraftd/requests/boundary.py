@@ -23,14 +23,13 @@ from msgspec.structs import replace
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.ground.pace import Slices
 from kraftd.ground.refusal import Refusal
-from kraftd.requests.answer_memo import AnswerMemo
+from kraftd.requests.answer_memo import AnswerMemo, Place
 from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
 from kraftd.requests.between_brokers import is_between_brokers
 from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection, MuteConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call, read_head
-from kraftd.requests.kept_answer import KeptAnswer
 from kraftd.requests.large_refusals import refuse_in_slices, refused_count
 from kraftd.requests.large_requests import LARGE_FRAME_BYTES, Lane, LargeRequests, Work
 from kraftd.requests.outbox import Outbox
@@ -120,12 +119,18 @@ class Boundary:
                 slot += 1
                 continue
             frame = bytes(view)
-            place = None
-            if memo is not None and frame[:2] in memo.apis:
-                kept, place = memo.find(connection_id, event.listener, frame)
+            place: Place | bytes | None = None
+            if memo is not None:
+                kept = None
+                if frame[:2] in memo.repeated.apis:
+                    kept, place = memo.repeated.find(connection_id, frame), frame
+                    if kept is None and memo.repeated.take_varied(event, slot, frame):
+                        slot += 1
+                        continue
+                elif frame[:2] in memo.apis:
+                    kept, place = memo.find(connection_id, event.listener, frame)
                 if kept is not None:
-                    self._answer_again(event, slot, frame, kept)
-                if kept is not None or memo.repeated.take_varied(event, slot, frame):
+                    self._outbox.effects.append(kept.to_equal(event, slot, frame))
                     slot += 1
                     continue
             try:
@@ -249,16 +254,6 @@ class Boundary:
         work = self._enter(call)
         if work is not None:
             yield from work
-
-    def _answer_again(self, event: FramesReceived, slot: int, frame: bytes, kept: KeptAnswer) -> None:
-        """Answer a request from the memo."""
-        call = Call(
-            event.connection_id, slot, event.listener, event.host, kept.key, kept.version, 0, "", None
-        )
-        _came_in(call, event, len(frame))
-        call.settled = True
-        parts: list[Buffer] = [kept.size, frame[4:8], kept.rest]
-        self._outbox.effects.append(Answer(event.connection_id, slot, parts, call))
 
     def handle(self, call: Call) -> None:
         """Authorize a call and run its API's handler, guarded; if that is a generator, its first slice."""

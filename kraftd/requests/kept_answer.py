@@ -6,6 +6,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer
+from kraftd.requests.events import FramesReceived
 from kraftd.wire.primitives import Buffer
 
 _CORRELATION_ID = Struct(">i")
@@ -22,6 +24,25 @@ class KeptAnswer(NamedTuple):
     def parts(self, correlation_id: int) -> list[Buffer]:
         """The answer to another request."""
         return [self.size, _CORRELATION_ID.pack(correlation_id), self.rest]
+
+    def to_equal(self, event: FramesReceived, slot: int, frame: bytes) -> Answer:
+        """The answer to an equal request, which is a frame of the event."""
+        call = Call(
+            event.connection_id,
+            slot,
+            event.listener,
+            event.host,
+            self.key,
+            self.version,
+            0,
+            "",
+            None,
+            event.principal,
+            arrived_ns=event.arrived_ns,
+            size_bytes=len(frame),
+            settled=True,
+        )
+        return Answer(call.connection_id, slot, [self.size, frame[4:8], self.rest], call)
 
 
 def kept_answer(call: Call, parts: list[Buffer]) -> KeptAnswer:
