@@ -13,7 +13,8 @@ from kraftd.groups.classic.rebalance import heard as heard_classic
 from kraftd.groups.classic.states import STABLE
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
-from kraftd.groups.consumer.sessions import heard
+from kraftd.groups.consumer.sessions import watch_session
+from kraftd.groups.consumer.settings import session_timeout_ms
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.group_shards import GroupShards
 from kraftd.groups.shard import ShardStatus
@@ -40,13 +41,14 @@ class Again:
 
     def __call__(self, now_ms: int) -> bool:
         shards, shard = self._shards, self._shard
-        if shards.shards.get(shard.partition) is not shard or shard.status is not ShardStatus.ACTIVE:
+        if shard.status is not ShardStatus.ACTIVE:  # nor is a shard that has given place to another
             return False
         if (shards.partition_count, shards.group_version) != self._levels:
             return False
-        if shard.batches.next_offset > shard.timeline.committed:
+        state = shard.state
+        if shard.batches.next_offset > state.timeline.committed:
             return False  # answers wait for what is not committed yet
-        shard.state.now_ms = now_ms
+        state.now_ms = now_ms
         return self._repetition()
 
 
@@ -62,7 +64,9 @@ def repetition_of_classic(state: ShardState, request: HeartbeatRequest) -> Repet
         is_stable = group.state is STABLE and group.generation == generation
         if not is_stable or state.groups.get(group_id) is not group:
             return False
-        if group.members.get(member_id) is not member or not holds(group, instance_id, member_id):
+        if group.members.get(member_id) is not member:
+            return False
+        if instance_id is not None and not holds(group, instance_id, member_id):
             return False
         heard_classic(state, group, member)
         return True
@@ -75,29 +79,29 @@ def repetition(
 ) -> Repetition | None:
     """That of a member that a heartbeat did not change; None while there is more to do for the member.
 
-    The answer has no assignment.
+    The answer has no assignment. A change of the metadata ends it: of topics, or of the group's configs.
     """
     facts, group_id, instance_id = group.facts, group.group_id, request.instance_id
+    member_id, hashes_version = member.member_id, state.metadata.hashes_version()
+    if group.needs_refresh(hashes_version):
+        return None
     if facts.epoch != facts.target_epoch or not member.is_reconciled_to(facts.target_epoch) or group.regexes:
         return None
-    configs = state.metadata.group_configs(group_id)
+    timeout_ms = session_timeout_ms(state.config, state.metadata.group_configs(group_id))
 
     def repeat() -> bool:
         if state.groups.get(group_id) is not group or group.facts is not facts or group.regexes:
             return False
-        member_id = member.member_id
-        if group.members.get(member_id) is not member or not holds(group, instance_id, member_id):
+        if group.members.get(member_id) is not member or state.metadata.hashes_version() != hashes_version:
             return False
-        if group.needs_refresh(state.metadata.hashes_version()):
+        if instance_id is not None and not holds(group, instance_id, member_id):
             return False
-        if state.metadata.group_configs(group_id) != configs:
-            return False
-        heard(state, group_id, member_id)
+        watch_session(state, group_id, member_id, timeout_ms)
         return True
 
     return repeat
 
 
-def holds(group: ClassicGroup | ConsumerGroup, instance_id: str | None, member_id: str) -> bool:
-    """Return whether a member still has the instance id with which it sends heartbeats, if it has one."""
-    return instance_id is None or group.static_members.get(instance_id) == member_id
+def holds(group: ClassicGroup | ConsumerGroup, instance_id: str, member_id: str) -> bool:
+    """Return whether a member still has the instance id with which it sends heartbeats."""
+    return group.static_members.get(instance_id) == member_id

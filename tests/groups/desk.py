@@ -98,6 +98,11 @@ class KnownTopics:
             self.newest_version = self.image_version
         self.partitions[name] = count
 
+    def configure(self, group_id: str, configs: dict[str, str]) -> None:
+        """Set the configs of a group."""
+        self.image_version += 1
+        self.configs[group_id] = configs
+
 
 class Desk:
     """Performs effects at once, unless `is_held` keeps high watermarks back, or `failure` refuses appends.

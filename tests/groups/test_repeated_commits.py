@@ -93,13 +93,18 @@ def of_consumer(desk: Desk) -> Any:
     return desk.varied
 
 
+def recreate_topics(desk: Desk) -> None:
+    desk.topics.image_version += 1
+    desk.topics.topic_id = lambda _: b"\2" * 16  # type: ignore[method-assign]
+
+
 @pytest.mark.parametrize("begin", [of_member, of_consumer])
 @pytest.mark.parametrize(
     "change",
     [
         lambda desk: desk.topics.change("orders", None),
         lambda desk: desk.topics.change("orders", 0),
-        lambda desk: setattr(desk.topics, "topic_id", lambda _: b"\2" * 16),
+        recreate_topics,
         lambda desk: desk.step(PartitionResigned(0)),
         lambda desk: setattr(desk.coordinator, "group_version", 0),
         lambda desk: desk.wait(700_000),  # its session is over

@@ -60,7 +60,7 @@ def new_holder(desk: Desk) -> None:
     "change",
     [
         lambda desk: desk.topics.change("orders", 7),
-        lambda desk: desk.topics.configs.update(g={"consumer.session.timeout.ms": "50000"}),
+        lambda desk: desk.topics.configure("g", {"consumer.session.timeout.ms": "50000"}),
         lambda desk: Consumer(desk.ask, "m2").join(),
         new_holder,
         lambda desk: desk.ask(heartbeat("m1", -1, instance="i1"), HEARTBEAT),

@@ -54,7 +54,16 @@ class _Row(NamedTuple):
 class RepeatedCommit:
     """A way to take an OffsetCommit again with other offsets; the request is of topics that are known."""
 
-    __slots__ = ("_levels", "_needed", "_partition", "_request", "_rows", "_shards", "_version")
+    __slots__ = (
+        "_levels",
+        "_metadata_version",
+        "_needed",
+        "_partition",
+        "_request",
+        "_rows",
+        "_shards",
+        "_version",
+    )
 
     def __init__(self, shards: GroupShards, request: OffsetCommitRequest, version: int) -> None:
         self._shards = shards
@@ -64,6 +73,7 @@ class RepeatedCommit:
         self._partition = shards.partition_for(request.group_id)
         self._rows: list[_Row] = []  # made with the second commit: many members send no second
         self._needed = 0
+        self._metadata_version = -1  # in which the topics were known last
 
     def __repr__(self) -> str:
         return f"<RepeatedCommit of {self._request.group_id}>"
@@ -110,12 +120,13 @@ class RepeatedCommit:
                 rows, offsets, leader_epochs, strict=True
             )
         ]
-        put, record_offset = state.offsets.put, state.timeline.offset
+        timeline, committed = state.timeline, state.offsets.begin_group(group_id)
+        record_offset = timeline.offset
         shard.add_encoded(encoded, self._needed)
         for row, offset, leader_epoch in zip(rows, offsets, leader_epochs, strict=True):
-            state.timeline.offset = record_offset
-            put(
-                group_id,
+            timeline.offset = record_offset
+            timeline.put(
+                committed,
                 row.place,
                 Committed(offset, leader_epoch, row.metadata, now_ms, NO_TIME, row.topic_id, record_offset),
             )
@@ -126,12 +137,16 @@ class RepeatedCommit:
 
     def _knows_topics(self) -> bool:
         topics = self._shards.topics
+        version = topics.version()
+        if version == self._metadata_version:
+            return True
         for topic in self._request.topics:
             if topics.topic_id(topic.name) != topic.topic_id:
                 return False
             for row in topic.partitions:
                 if not topics.has_partition(topic.name, row.partition_index):
                     return False
+        self._metadata_version = version
         return True
 
     def _prepare(self) -> list[_Row]:
