@@ -14,7 +14,7 @@ from kraftd.ground.pace import ROW_US, Pace
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AnswerRecords, RecordsOf
-from kraftd.requests.large_requests import Work
+from kraftd.requests.holds import Work
 
 if TYPE_CHECKING:
     from kraftd.answers.node import AnsweringNode, Slices

@@ -34,7 +34,8 @@ from kraftd.requests.events import (
     FramesReceived,
     SliceDue,
 )
-from kraftd.requests.large_requests import Lane, Work
+from kraftd.requests.holds import Work
+from kraftd.requests.large_requests import Lane
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.registry import Registry
 from kraftd.requests.waiting_calls import WaitingCalls
@@ -274,7 +275,7 @@ class AnsweringNode:
 
     def on_connection_closed(self, connection_id: int) -> None:
         """Forget the calls of a lost connection."""
-        self.boundary.large.abandon(connection_id)
+        self.boundary.connection_closed(connection_id)
         self.memo.repeated.closed(connection_id)
         self.passing_on.closed(connection_id)
         self._waiting.abandon(connection_id)

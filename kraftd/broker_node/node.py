@@ -492,7 +492,7 @@ class BrokerNode(AnsweringNode):
 
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)
-        for one in (self.client_fetches, self.coordinators, self.verifications):
+        for one in (self.client_fetches, self.coordinators):
             one.connection_closed(connection_id)
 
     def __repr__(self) -> str:

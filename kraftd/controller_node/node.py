@@ -176,7 +176,7 @@ class Node:
         self.decision_rights.ending = True
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
-        self.boundary.large.abandon(event.connection_id)
+        self.boundary.connection_closed(event.connection_id)
         self.following.abandon(event.connection_id)
         self.core_answers.abandon(event.connection_id)
 

@@ -24,7 +24,7 @@ from kraftd.metadata_topic_node.large_fetches import MAX_PARTITIONS, in_slices, 
 from kraftd.metadata_topic_node.log_readers import LogReaders
 from kraftd.requests.call import Call
 from kraftd.requests.events import AnswerNotWritten
-from kraftd.requests.large_requests import Work
+from kraftd.requests.holds import Work
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 

@@ -29,9 +29,10 @@ from kraftd.requests.between_brokers import is_between_brokers
 from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection, MuteConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
+from kraftd.requests.holds import Holds, Work
 from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call, read_head
 from kraftd.requests.large_refusals import refuse_in_slices, refused_count
-from kraftd.requests.large_requests import LARGE_FRAME_BYTES, Lane, LargeRequests, Work
+from kraftd.requests.large_requests import LARGE_FRAME_BYTES, Lane, LargeRequests
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusal_log import RefusalLog
 from kraftd.requests.refusals import has_one_error, refuse
@@ -98,20 +99,30 @@ class Boundary:
         self._fatal = fatal
         self.authorizations = AuthorizationAudit(outbox)
         lane = lane or Lane(lambda: outbox.emit(ScheduleSlice()), int)
-        self.large = LargeRequests(outbox, self.guard, self._take_in, lane)
+        self.holds = Holds(self._take_in, lambda work: self.large.later(work))
+        self.large = LargeRequests(outbox, self.guard, self.holds, lane)
 
     # -- calls come in
 
     def take_in(self, event: FramesReceived) -> None:
         """Handle the requests in frames; a frame that is no request closes its connection."""
-        if not self.large.put_behind(event):
+        if not self.holds.put_behind(event):
             self._take_in(event)
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Drop its requests that wait."""
+        self.holds.abandon(connection_id)
+        self.large.abandon(connection_id)
 
     def _take_in(self, event: FramesReceived) -> None:
         connection_id = event.connection_id
         slot = event.first_slot
         memo = self.memo if self.quotas is None or not self.quotas.are_set else None
+        held = self.holds.counts
         for view in event.frames:
+            if connection_id in held:
+                self._put_behind(event, slot)
+                return
             if len(view) > LARGE_FRAME_BYTES:
                 if not self._take_in_records(event, slot, view):
                     self._take_in_large(event, slot, view)
@@ -187,7 +198,7 @@ class Boundary:
         def take(job: Job, outcome: Call | Refused | Exception) -> None:
             if isinstance(outcome, Exception):
                 if not self._goes_on_without(event.connection_id, slot, job.size_bytes, outcome):
-                    self.large.abandon(event.connection_id)
+                    self.connection_closed(event.connection_id)
                 return
             call = outcome.call if isinstance(outcome, Refused) else outcome
             _came_in(call, event, job.size_bytes)
@@ -202,8 +213,12 @@ class Boundary:
             held = not is_between_brokers(head[0], self._authorizer)
         sender = (event.principal, event.host)
         self.large.add(Job(sender, event.connection_id, len(view), read, take, held=held))
-        behind = event.frames[slot - event.first_slot + 1 :]
-        self.large.put_behind(replace(event, first_slot=slot + 1, frames=behind), first=True)
+        self._put_behind(event, slot + 1)
+
+    def _put_behind(self, event: FramesReceived, slot: int) -> None:
+        """Have the frames of an event from that slot on wait before all others of the connection."""
+        behind = event.frames[slot - event.first_slot :]
+        self.holds.put_behind(replace(event, first_slot=slot, frames=behind), first=True)
 
     def unless_refused(
         self, call: Call, offset: int, frame: Buffer, read: Callable[[], Read]

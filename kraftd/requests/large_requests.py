@@ -4,19 +4,20 @@ A request of a million elements takes seconds, and the event loop also carries c
 waits here until it is scheduled (`work_shares`). The effect ReadFrame decodes it. Its handler runs as a
 generator, one slice in each event loop callback. So do handlers of small requests that need more than one
 slice. Of each sender one large request is open at a time, and all open ones together are bounded in bytes.
-Requests of the same connection that come behind a large one wait for it, as in Kafka.
+The connection is held meanwhile (`holds`).
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Generator
+from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kraftd.ground.pace import MAX_SLICE_WORK_US
 from kraftd.requests.call import Call
 from kraftd.requests.effects import ReadFrame
-from kraftd.requests.events import FrameRead, FramesReceived
+from kraftd.requests.events import FrameRead
+from kraftd.requests.holds import Hold, Holds, Work
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.work_shares import COST_US_PER_BYTE, Job, Sender, WorkShares
 from kraftd.wire.slices import free_in_slices
@@ -24,7 +25,6 @@ from kraftd.wire.slices import free_in_slices
 LARGE_FRAME_BYTES = 16_384  # above it a frame is decoded in a thread
 MAX_OPEN_BYTES = 33_554_432  # of frames that are decoded and not yet answered; a larger one is open alone
 
-Work = Generator[None, None, None]
 Guard = Callable[[Call, Exception], None]
 
 
@@ -39,20 +39,15 @@ class Lane(NamedTuple):
 class LargeRequests:
     """Large requests of one node's listeners, and all work that goes on after its first slice.
 
-    `guard` answers for an exception of the work; `take_in` handles requests that waited behind a large one.
+    `guard` answers for an exception of the work.
     """
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        guard: Guard,
-        take_in: Callable[[FramesReceived], None],
-        lane: Lane,
-    ) -> None:
+    def __init__(self, outbox: Outbox, guard: Guard, holds: Holds, lane: Lane) -> None:
         self.shares = WorkShares()
         self._outbox = outbox
         self._guard = guard
-        self._take_in = take_in
+        self._holds = holds
+        self._held: dict[Job, Hold] = {}  # the holds of all jobs
         self._schedule, self._now_ms, self._read_frame = lane
         self._waiting: dict[Sender, deque[Job]] = {}  # the next sender first
         self._open: dict[Sender, Job] = {}
@@ -60,8 +55,6 @@ class LargeRequests:
         self._reading: Job | None = None
         self._due_ms: int | None = None  # when an allowance lets the next job begin
         self._work: deque[tuple[Job | None, Call | None, Work]] = deque()
-        self._jobs: Counter[int] = Counter()  # by connection
-        self._behind: dict[int, deque[FramesReceived]] = {}  # by connection
         self._served: dict[Call, Job] = {}
 
     @property
@@ -80,19 +73,9 @@ class LargeRequests:
 
     # -- large frames
 
-    def put_behind(self, event: FramesReceived, *, first: bool = False) -> bool:
-        """Return whether these requests wait for a large one before them; if so, they are kept."""
-        behind = self._behind.get(event.connection_id)
-        if behind is None:
-            return False
-        if event.frames:
-            behind.appendleft(event) if first else behind.append(event)
-        return True
-
     def add(self, job: Job) -> None:
         """Decode and serve a large frame after those that are scheduled before it."""
-        self._behind.setdefault(job.connection_id, deque())
-        self._jobs[job.connection_id] += 1
+        self._held[job] = self._holds.hold(job.connection_id)
         self._waiting.setdefault(job.sender, deque()).append(job)
         self._advance()
 
@@ -121,28 +104,22 @@ class LargeRequests:
             del self._served[call]
         del self._open[job.sender]
         self._open_bytes -= job.size_bytes
-        connection_id = job.connection_id
-        self._jobs[connection_id] -= 1
-        if not self._jobs[connection_id]:
-            del self._jobs[connection_id]
-            if connection_id in self._behind:
-                self._later(None, self._catch_up(connection_id))
+        self._held.pop(job).end()
         self._advance()
 
     def abandon(self, connection_id: int) -> None:
         """Drop the waiting frames of a closed connection. An open job continues: dropping it takes long."""
-        self._behind.pop(connection_id, None)
-        if connection_id not in self._jobs:
+        if connection_id not in self._holds.counts:
             return
         for sender, jobs in list(self._waiting.items()):
             kept = deque(job for job in jobs if job.connection_id != connection_id)
-            self._jobs[connection_id] -= len(jobs) - len(kept)
+            for job in jobs:
+                if job.connection_id == connection_id:
+                    self._held.pop(job).end()
             if kept:
                 self._waiting[sender] = kept
             else:
                 del self._waiting[sender]
-        if not self._jobs[connection_id]:
-            del self._jobs[connection_id]
 
     # -- work in slices
 
@@ -178,6 +155,10 @@ class LargeRequests:
         if self._work:
             self._schedule()
 
+    def later(self, work: Work) -> None:
+        """Do work that belongs to no call, from the next slice on."""
+        self._later(None, work)
+
     def _later(self, call: Call | None, work: Work) -> None:
         job = None if call is None else self._served.get(call)
         if job is not None:
@@ -197,16 +178,6 @@ class LargeRequests:
             self._guard(call, error)
             return False
         return True
-
-    def _catch_up(self, connection_id: int) -> Work:
-        """Handle the requests behind a large one, until another large one is among them."""
-        while behind := self._behind.get(connection_id):
-            event = behind.popleft()
-            self._take_in(event)
-            if self._jobs[connection_id]:
-                return
-            yield
-        self._behind.pop(connection_id, None)
 
     # -- turns
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from inspect import isfunction
 from pathlib import Path
 from typing import Any
@@ -173,17 +172,3 @@ def test_batches_wait_for_those_of_their_connection_that_are_verified_again__kip
     ]
     harness.pass_time(100)
     assert [code(harness.response(slot)) for slot in slots] == [0, 0, 0]
-
-
-def test_what_waits_for_its_turn_is_forgotten_with_its_connection(harness: BrokerHarness) -> None:
-    turns = harness.broker.verifications
-    ends: list[Callable[[], None]] = []
-    begun: list[int] = []
-    for number in range(3):
-        turns.take_turns(7, lambda end, number=number: (begun.append(number), ends.append(end)))  # type: ignore[misc]
-    turns.take_turns(8, lambda end: (begun.append(8), end()))  # type: ignore[func-returns-value]
-    assert begun == [0, 8]
-    turns.connection_closed(7)
-    ends[0]()
-    turns.take_turns(7, lambda end: (begun.append(9), end()))  # type: ignore[func-returns-value]
-    assert begun == [0, 8, 9]

@@ -24,6 +24,7 @@ from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, CloseConnection, ReadFrame, ScheduleSlice
 from kraftd.requests.events import FramesReceived
+from kraftd.requests.holds import Hold
 from kraftd.requests.large_refusals import refuse_in_slices
 from kraftd.requests.large_requests import Lane
 from kraftd.requests.outbox import Outbox
@@ -97,6 +98,7 @@ class Node:
 
     def run(self, most: int = 100_000) -> int:
         """Run slices until nothing is left; return how many."""
+        self._perform()  # what the test has caused since
         count = 0
         while self.large.busy and count < most:
             assert self.slices_wanted
@@ -161,6 +163,40 @@ def test_requests_behind_a_large_one_wait_for_it_and_those_of_others_do_not() ->
     node.run()
     assert node.done[-2:] == ["1: create 1500", "1: unregister 3"]
     assert sorted(node.answers) == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (2, 0)]
+
+
+def test_a_request_may_hold_those_behind_it_on_its_connection() -> None:
+    held: list[Hold] = []
+    node = Node(lambda node, call: held.append(node.boundary.holds.hold(call.connection_id)))
+    node.take(1, 0, create(1), UnregisterBrokerRequest(1), create(1), UnregisterBrokerRequest(2))
+    node.take(1, 4, UnregisterBrokerRequest(3))
+    node.take(2, 0, UnregisterBrokerRequest(4))
+    assert node.done == ["2: unregister 4"]
+    held[0].end()
+    held[0].end()
+    node.run()
+    assert node.done[1:] == ["1: unregister 1"] and len(held) == 2
+    held[1].end()
+    node.take(1, 5, UnregisterBrokerRequest(5))
+    node.run()
+    assert node.done[2:] == ["1: unregister 2", "1: unregister 3", "1: unregister 5"]
+    assert not node.boundary.holds.counts and not node.large.busy
+
+
+def test_a_hold_that_ends_at_once_lets_the_next_request_be_handled_at_once() -> None:
+    node = Node(lambda node, call: node.boundary.holds.hold(call.connection_id).end())
+    node.take(1, 0, create(1), UnregisterBrokerRequest(1))
+    assert node.done == ["1: unregister 1"] and not node.large.busy
+
+
+def test_what_waits_behind_a_hold_is_forgotten_with_its_connection() -> None:
+    held: list[Hold] = []
+    node = Node(lambda node, call: held.append(node.boundary.holds.hold(call.connection_id)))
+    node.take(1, 0, create(1), UnregisterBrokerRequest(1))
+    node.boundary.connection_closed(1)
+    held[0].end()
+    node.run()
+    assert not node.done and not node.boundary.holds.counts
 
 
 def test_senders_take_turns_and_each_has_one_large_request_open() -> None:
@@ -293,8 +329,8 @@ def test_a_closed_connection_is_forgotten_and_what_is_open_ends() -> None:
     node = Node()
     node.take(1, 0, create(), UnregisterBrokerRequest(1))
     node.take(2, 0, create(), UnregisterBrokerRequest(2))
-    node.large.abandon(1)
-    node.large.abandon(2)
+    node.boundary.connection_closed(1)
+    node.boundary.connection_closed(2)
     node.read()
     node.run()
     assert node.done[-1] == "1: create 2000" and not node.reads and not node.large.busy

@@ -13,7 +13,6 @@ POLICY_VIOLATION for the metadata topic, which the quorum alone writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from struct import Struct as Layout
 from typing import TYPE_CHECKING
 
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
     from kraftd.requests.call import Call
+    from kraftd.requests.holds import Hold
 
 PARTITION_US = 80  # to judge a batch and to write it
 BYTES_A_US = 1_000
@@ -97,7 +97,11 @@ def _waits_for_logs(node: BrokerNode, call: Call) -> bool:
 
 
 def _append_verified(node: BrokerNode, call: Call, transactional_id: str, batches: Batches) -> None:
-    """Append the records of a transaction once its coordinator has confirmed their partitions (KIP-890)."""
+    """Append the records of a transaction once its coordinator has confirmed their partitions (KIP-890).
+
+    The first batch of a transaction may be verified again and again. The next one must not overtake it, so
+    its connection is held meanwhile.
+    """
     verified: dict[TopicPartition, Batch] = {}
     for (name, topic_id, index), batch in batches.items():
         found = node.topic_name(topic_id) if topic_id != ZERO_UUID else name
@@ -111,25 +115,28 @@ def _append_verified(node: BrokerNode, call: Call, transactional_id: str, batche
     version = call.version
     support = Support(version >= ADDS_PARTITIONS_VERSION, version >= KNOWS_ABORTABLE_VERSION)
 
-    def begin(end: Callable[[], None]) -> None:
-        def then(errors: Results, guards: Guards) -> None:
-            appending = _append_all(node, call, errors, guards)
-            if call.is_large:
-                node.boundary.large.begin(call, _to_the_end(appending, end))
-            else:
-                node.guarded(call, lambda: at_once(appending))
-                end()
+    hold = node.boundary.holds.hold(call.connection_id)
 
+    def then(errors: Results, guards: Guards) -> None:
+        appending = _append_all(node, call, errors, guards)
+        if call.is_large:
+            node.boundary.large.begin(call, _to_the_end(appending, hold))
+        else:
+            node.guarded(call, lambda: at_once(appending))
+            hold.end()
+
+    try:
         node.verifications.verify(transactional_id, verified, support, then, is_repeated=support.adds)
+    except Exception:
+        hold.end()
+        raise
 
-    node.verifications.take_turns(call.connection_id, begin)
 
-
-def _to_the_end(appending: Slices[None], end: Callable[[], None]) -> Slices[None]:
+def _to_the_end(appending: Slices[None], hold: Hold) -> Slices[None]:
     try:
         yield from appending
     finally:
-        end()
+        hold.end()
 
 
 def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -> Slices[None]:

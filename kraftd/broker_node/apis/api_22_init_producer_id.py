@@ -20,7 +20,7 @@ from kraftd.wire.error_code import ErrorCode
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.requests.call import Call
-    from kraftd.requests.large_requests import Work
+    from kraftd.requests.holds import Work
 
 NO_ID, NO_EPOCH = -1, -1
 

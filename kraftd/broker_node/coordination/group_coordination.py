@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from kraftd.messages.write_txn_markers_request import WritableTxnMarker
     from kraftd.metadata.image import Image
     from kraftd.requests.call import Call
-    from kraftd.requests.large_requests import Work
+    from kraftd.requests.holds import Work
 
 
 HEARTBEATS = ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT

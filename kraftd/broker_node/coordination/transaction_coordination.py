@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from kraftd.metadata.image import Image
     from kraftd.requests.call import Call
-    from kraftd.requests.large_requests import Work
+    from kraftd.requests.holds import Work
 
 TRANSACTION_VERSION = "transaction.version"
 LEADER_US = 3  # of work: the leader of a partition is found

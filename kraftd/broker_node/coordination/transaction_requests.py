@@ -12,7 +12,7 @@ from kraftd.wire.api import ApiKey
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.requests.call import Call
-    from kraftd.requests.large_requests import Work
+    from kraftd.requests.holds import Work
 
 
 def handle(node: BrokerNode, call: Call) -> Work | None:

@@ -6,7 +6,6 @@ partition.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -27,7 +26,6 @@ NS_PER_MS = 1_000_000
 
 Guards = dict[TopicPartition, int]
 Then = Callable[[Results, Guards], None]
-Turns = deque[Callable[[], None]]
 
 
 class Support(NamedTuple):
@@ -69,8 +67,6 @@ class Verifications:
         )
         self._later = Deadlines()
         self._last_number = 0
-        self._turns: dict[int, Turns] = {}  # by connection; the first is under way
-        self._beginning: Turns | None = None
         self.times = Histogram()  # of the coordinator's answers, in nanoseconds
         self.failures = 0  # partitions that it refused
 
@@ -85,40 +81,6 @@ class Verifications:
         """Ask again."""
         while (action := self._later.take(now_ms)) is not None:
             action()
-
-    def take_turns(self, connection_id: int, begin: Callable[[Callable[[], None]], None]) -> None:
-        """Begin what a connection asks once its former requests have ended: `begin` gets how to end.
-
-        A broker of Kafka's reads one request of a connection after the other. Here the first batch of a
-        transaction may be verified again and again, and the next one must not overtake it.
-        """
-        turns = self._turns.setdefault(connection_id, deque())
-        turns.append(lambda: begin(lambda: self._end_turn(connection_id, turns)))
-        if len(turns) == 1:
-            self._begin_turns(connection_id, turns)
-
-    def connection_closed(self, connection_id: int) -> None:
-        """Forget what has not begun."""
-        turns = self._turns.get(connection_id)
-        while turns is not None and len(turns) > 1:
-            turns.pop()
-
-    def _begin_turns(self, connection_id: int, turns: Turns) -> None:
-        """Begin one after the other, until one does not end at once."""
-        before, self._beginning = self._beginning, turns
-        while turns:
-            begin = turns[0]
-            begin()
-            if turns and turns[0] is begin:
-                break
-        self._beginning = before
-        if not turns:
-            del self._turns[connection_id]
-
-    def _end_turn(self, connection_id: int, turns: Turns) -> None:
-        turns.popleft()
-        if turns is not self._beginning:
-            self._begin_turns(connection_id, turns)
 
     def verify(
         self,

@@ -2,32 +2,34 @@
 
 Metadata names the leader of a new partition as soon as the change is committed; a thread of the leader makes
 the log after that. Apache Kafka makes it at once, so that a producer without retries may send as soon as it
-knows the leader. Here its request waits for the log, at most for its own timeout.
+knows the leader. Here its request waits for the log, at most for its own timeout, and holds its connection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
-
-from kraftd.requests.call import Call
 
 if TYPE_CHECKING:
     from kraftd.broker_node.partitions.replicas import Replicas, TopicPartition
+    from kraftd.requests.boundary import Boundary
+    from kraftd.requests.call import Call
+    from kraftd.requests.holds import Hold
 
 
 class _Waiting(NamedTuple):
     call: Call
     partitions: Collection[TopicPartition]
     until_ms: int
+    hold: Hold
 
 
 class LogWaits:
-    """The calls that wait, in their order; `handle` handles one again."""
+    """The calls that wait, in their order."""
 
-    def __init__(self, replicas: Replicas, handle: Callable[[Call], None]) -> None:
+    def __init__(self, replicas: Replicas, boundary: Boundary) -> None:
         self._replicas = replicas
-        self._handle = handle
+        self._boundary = boundary
         self._waiting: list[_Waiting] = []
         self._released: Call | None = None  # it is being handled again, and does not wait once more
 
@@ -40,18 +42,14 @@ class LogWaits:
     @property
     def may_hold(self) -> bool:
         """Return whether a call could have to wait at all."""
-        return bool(self._waiting or self._replicas.opening_count)
+        return self._replicas.opening_count > 0
 
     def holds(self, call: Call, partitions: Collection[TopicPartition], until_ms: int) -> bool:
-        """Return whether a call waits from now on: a log is missing, or an earlier call of its connection
-        waits, after which it must be handled.
-        """
-        if call is self._released:
+        """Return whether a call waits from now on, because a log is missing."""
+        if call is self._released or not self._lacks_log(partitions):
             return False
-        is_behind = any(one.call.connection_id == call.connection_id for one in self._waiting)
-        if not is_behind and not self._lacks_log(partitions):
-            return False
-        self._waiting.append(_Waiting(call, partitions, until_ms))
+        hold = self._boundary.holds.hold(call.connection_id)
+        self._waiting.append(_Waiting(call, partitions, until_ms, hold))
         call.settled = True
         return True
 
@@ -60,19 +58,14 @@ class LogWaits:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        behind: set[int] = set()
-        ready: list[Call] = []
         for one in waiting:
-            is_due = one.until_ms <= now_ms
-            if not is_due and (one.call.connection_id in behind or self._lacks_log(one.partitions)):
-                behind.add(one.call.connection_id)
+            if one.until_ms > now_ms and self._lacks_log(one.partitions):
                 self._waiting.append(one)
-            else:
-                ready.append(one.call)
-        for call in ready:
-            self._released = call
-            call.settled = False
-            self._handle(call)
+                continue
+            self._released = one.call
+            one.call.settled = False
+            self._boundary.handle(one.call)
+            one.hold.end()
         self._released = None
 
     def deadline_ms(self) -> int | None:

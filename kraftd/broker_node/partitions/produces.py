@@ -86,7 +86,7 @@ class Produces:
         leaders_for: Callable[[Call], CurrentLeaders],
         charge: Callable[[Call], None],
     ) -> None:
-        self.log_waits = LogWaits(replicas, boundary.handle)
+        self.log_waits = LogWaits(replicas, boundary)
         self._boundary = boundary
         self._replicas = replicas
         self._missing = missing

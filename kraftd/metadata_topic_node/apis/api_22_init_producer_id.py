@@ -22,7 +22,7 @@ from kraftd.wire.message import Message
 if TYPE_CHECKING:
     from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
-    from kraftd.requests.large_requests import Work
+    from kraftd.requests.holds import Work
 
 
 def handle(node: MetadataTopicNode, call: Call) -> Work:
