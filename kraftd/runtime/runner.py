@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from time import monotonic_ns, thread_time_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kraftd.answers.effects import StopRequested
 from kraftd.config import DaemonConfig
@@ -49,6 +49,7 @@ from kraftd.runtime.threads import LoopThreads, RealDiskThread, run_together
 from kraftd.security.principals import Principal
 
 if TYPE_CHECKING:
+    from kraftd.broker_node.node import BrokerNode
     from kraftd.log_dirs.cleaner import LogCleaner
     from kraftd.runtime.served_node import ServedNode
 
@@ -213,6 +214,12 @@ class Runner(NodeExecutor):
         """Close what those nodes have open. Blocks."""
         for one in self.served:
             one.executor.close_files(run_together)
+
+    @property
+    def led_count(self) -> int:
+        """How many partitions those nodes lead."""
+        brokers = [cast("BrokerNode", one.node) for one in self.served if one.node.is_broker]
+        return sum(one.replicas.led_count() for one in brokers)
 
     @property
     def served_have_ended(self) -> bool:

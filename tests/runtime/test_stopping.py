@@ -5,12 +5,61 @@ from __future__ import annotations
 import signal
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
+from kraftd.runtime.daemon import Daemon
+from kraftd.runtime.stop_limit import StopLimit
 from testkit.process import free_port
 from tests.cli.run import announcement, command, run, write_config
 
+LIMIT_MS = 10_000
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 VERY_LONG_MS = "600000"
+
+
+def test_a_stop_waits_while_leaderships_move_away() -> None:
+    """A controlled shutdown of 100,000 partitions takes longer than a stop may wait for one request."""
+    limit = StopLimit(LIMIT_MS, 100_000)
+    assert not limit.is_reached(60_000) and not limit.is_reached(0)
+    assert limit.is_reached(0), "the controller grants nothing"
+
+
+def test_a_stop_does_not_wait_for_a_controller_that_moves_no_leadership() -> None:
+    assert StopLimit(LIMIT_MS, 3).is_reached(3)
+    assert StopLimit(LIMIT_MS, 0).is_reached(0)
+
+
+def test_a_stop_waits_no_longer_than_apache_kafkas_for_its_controlled_shutdown() -> None:
+    limit = StopLimit(LIMIT_MS, 1_000)
+    assert [limit.is_reached(1_000 - number) for number in range(1, 31)] == [False] * 29 + [True]
+
+
+class Stopping:
+    """A daemon with brokers that lead partitions, as its stop sees it."""
+
+    def __init__(self) -> None:
+        self.runner = SimpleNamespace(led_count=0, node=SimpleNamespace(decisions=SimpleNamespace(parked=())))
+        self.log = SimpleNamespace(warning=lambda *_, **__: None)
+        self.loop = self
+        self.later: list[float] = []
+        self.is_over = False
+
+    def call_later(self, delay_s: float, *_: object) -> None:
+        self.later.append(delay_s)
+
+    def _finish(self) -> None:
+        self.is_over = True
+
+    _out_of_time = Daemon._out_of_time
+
+
+def test_the_daemon_asks_again_after_as_long() -> None:
+    stopping, limit = Stopping(), StopLimit(LIMIT_MS, 2)
+    stopping.runner.led_count = 1
+    stopping._out_of_time(limit)  # type: ignore[misc]
+    assert stopping.later == [LIMIT_MS / 1000] and not stopping.is_over
+    stopping._out_of_time(limit)  # type: ignore[misc]
+    assert stopping.is_over
 
 
 def test_one_of_two_voters_stops_although_the_other_is_down(tmp_path: Path) -> None:
