@@ -37,6 +37,7 @@ from kraftd.log_dirs.offset_checkpoint import (
     LOG_STARTS,
     RECOVERY_POINTS,
     TopicPartition,
+    decode_offsets,
     offsets_but_zeros,
 )
 from kraftd.types import METADATA_TOPIC, Uuid
@@ -302,9 +303,10 @@ class LogLoader:
             # A crash while the logs are opened is an unclean stop.
             disk.remove(f"{path}/{clean_shutdown.FILE_NAME}")
             disk.sync_directory(path)
-        self._starts[path] = read_offsets(directories, path, LOG_STARTS, self.notes)
-        self._points[path] = read_offsets(directories, path, RECOVERY_POINTS, self.notes)
-        marks = read_offsets(directories, path, HIGH_WATERMARKS, self.notes)
+        self._starts[path], self._points[path], marks = (
+            read_offsets(directories, path, name, self.notes, offsets_but_zeros)
+            for name in (LOG_STARTS, RECOVERY_POINTS, HIGH_WATERMARKS)
+        )
         directories.high_watermarks.update({(path, key): offset for key, offset in marks.items()})
         found = []
         for name, kind in disk.list_others(path).items():
@@ -325,14 +327,18 @@ class LogLoader:
 
 
 def read_offsets(
-    directories: LogDirectories, path: str, name: str, notes: list[str]
+    directories: LogDirectories,
+    path: str,
+    name: str,
+    notes: list[str],
+    decode: Callable[[bytes], dict[TopicPartition, int]] = decode_offsets,
 ) -> dict[TopicPartition, int]:
-    """The offsets but 0 in a checkpoint of a directory; none, and a note, if it cannot be read.
+    """The offsets in a checkpoint of a directory; none, and a note, if it cannot be read.
 
     Raises StorageError.
     """
     try:
-        return offsets_but_zeros(directories.resources.disk.read_bytes(f"{path}/{name}"))
+        return decode(directories.resources.disk.read_bytes(f"{path}/{name}"))
     except FileNotFoundError:
         return {}
     except ValueError as error:

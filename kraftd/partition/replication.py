@@ -101,6 +101,19 @@ def _is_due_to_join(partition: Partition, follower: FollowerProgress) -> bool:
     return partition.may_join_isr(follower)
 
 
+def may_lag(partition: Partition) -> bool:
+    """Return whether a member of the ISR lacks something; else `shrink_isr` does nothing. Most partitions
+    are idle, and this is asked of all of them again and again.
+    """
+    end, local_id, followers = partition.log_end_offset, partition.local_id, partition.followers
+    for member in partition.isr.committed:
+        if member != local_id:
+            follower = followers.get(member)
+            if follower is None or follower.log_end_offset != end:
+                return True
+    return False
+
+
 def shrink_isr(
     partition: Partition, now_ms: int, *, local_broker_epoch: int = NO_BROKER_EPOCH
 ) -> list[Effect]:

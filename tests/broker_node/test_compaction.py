@@ -9,6 +9,7 @@ import pytest
 
 from kraftd.broker_node.effects import OfPartition
 from kraftd.controller.configs.resources import ResourceType
+from kraftd.host.broker_logs import log_cleaning
 from kraftd.log_dirs.cleaner import CleanerSettings
 from kraftd.log_dirs.offset_checkpoint import decode_offsets
 from kraftd.messages.incremental_alter_configs_request import (
@@ -189,3 +190,17 @@ def test_compacted_logs_are_shortened_by_the_cleaner_and_not_once_set_aside(tmp_
     assert logs[KEY].log_start == 3
     harness.pass_time(SCHEDULES.log_initial_task_delay_ms + SCHEDULES.log_retention_check_interval_ms)
     assert logs["damaged", 0].log_start == 0
+
+
+def test_a_look_asks_retention_of_compacted_logs_alone(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every 15 s of very many partitions: what is asked of each costs an idle broker."""
+    harness.create_topic("plain", 9)
+    harness.pass_time(10)
+    cleaning = harness.executor.cleaning
+    asked: list[object] = []
+    monkeypatch.setattr(cleaning, "_may_expire", lambda key: asked.append(key))
+    monkeypatch.setattr(log_cleaning, "LOGS_ASKED_AT_ONCE", 3)
+    assert len(list(cleaning.look())) >= 3, "in slices"
+    assert asked == [KEY]

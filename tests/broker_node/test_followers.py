@@ -320,7 +320,15 @@ def test_a_look_for_followers_that_lag_is_at_partitions_with_followers_alone(
     harness.clock.ms = (changes.deadline_ms() or 0) + 1
     harness.broker.now_ms = harness.clock.ms
     list(changes.check())
-    assert looked == ["t-0", "t-1"]
+    assert looked == ["t-0", "t-1"], "of the led partitions that others replicate"
+    looked.clear()
+    for index, hosted in enumerate(one for one in harness.broker.replicas if one.topic == "t"):
+        assert hosted.partition is not None
+        hosted.partition.followers[FOLLOWER].log_end_offset = hosted.partition.log_end_offset - index
+    harness.clock.ms = (changes.deadline_ms() or 0) + 1
+    harness.broker.now_ms = harness.clock.ms
+    list(changes.check())
+    assert looked == ["t-1"], "whose follower lacks something: most of very many partitions are idle"
 
 
 def test_a_look_for_followers_that_rejoin_begins_after_the_end_of_the_last(

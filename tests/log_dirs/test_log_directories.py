@@ -536,7 +536,7 @@ def test_a_checkpoint_is_made_in_slices_and_not_of_logs_that_have_left(
 
 
 def test_high_watermarks_are_collected_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 2)
+    monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 6)
     disk, directories, _ = started()
     for number in range(10):
         directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.ground.effect import Effect
+from kraftd.ground.pace import ROW_US, Pace
 from kraftd.messages.alter_partition_request import (
     AlterPartitionRequest,
     BrokerState,
@@ -24,7 +25,7 @@ from kraftd.messages.alter_partition_request import (
 from kraftd.messages.alter_partition_response import AlterPartitionResponse
 from kraftd.messages.alter_partition_response import PartitionData as Answered
 from kraftd.partition.effects import ProposeIsr
-from kraftd.partition.replication import isr_answered, rejoin_isr, shrink_isr
+from kraftd.partition.replication import isr_answered, may_lag, rejoin_isr, shrink_isr
 from kraftd.types import Uuid
 from kraftd.wire.error_code import error_name, known_error
 from kraftd.wire.message import Message
@@ -32,7 +33,8 @@ from kraftd.wire.message import Message
 PROPOSALS_A_REQUEST = 1_000
 RETRY_MS = 50  # after a request that failed as a whole, or a proposal that is sent again
 REJOIN_MS = 500  # as often as Kafka's followers fetch, and so ask to join
-PARTITIONS_PER_CALLBACK = 500  # that are looked at for members that lag
+PARTITIONS_PER_CALLBACK = 500  # that are looked at for followers that are due to join
+LAG_US = 20  # for a partition with a member that may lag, for the pace
 
 Ask = Callable[[Message, Callable[[Message | None], None]], None]
 Key = tuple[Uuid, int]
@@ -209,12 +211,14 @@ class IsrChanges:
         if self._check_ms is None or self._now_ms() < self._check_ms:
             return
         self.start()
-        for number, one in enumerate(list(self._followed.values()), 1):
+        pace = Pace()
+        for one in list(self._followed.values()):
             partition = one.partition
-            if partition is not None and partition.followers:
-                local_epoch = self._identity()[1]
+            work_us = ROW_US
+            if partition is not None and may_lag(partition):
+                local_epoch, work_us = self._identity()[1], LAG_US
                 self._follow_up(one, shrink_isr(partition, self._now_ms(), local_broker_epoch=local_epoch))
-            if not number % PARTITIONS_PER_CALLBACK:
+            if pace.spent(work_us):
                 yield
 
 

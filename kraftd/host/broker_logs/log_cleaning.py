@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from kraftd.ground.pace import ROW_US, Pace
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.host.ports import Log, Ports
 from kraftd.log.data.cleaning import Cleaning
 from kraftd.log.data.data_log import DataLog
@@ -16,6 +16,8 @@ from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.wire.producer_snapshot import SnapshotEntry
+
+LOGS_ASKED_AT_ONCE = 5_000  # for their policy: less than a millisecond
 
 Failed = Callable[[TopicPartition, DataLog, StorageError], None]
 Expire = Callable[[TopicPartition], int]
@@ -88,9 +90,20 @@ class LogCleaning:
         if self._running is None:
             yield from self._choose()
         pace = Pace()
-        for key in list(self._directories.logs):
+        for key in (yield from self._compacted()):
             if pace.spent(self._expire(key) if self._may_expire(key) else ROW_US):
                 yield
+
+    def _compacted(self) -> Slices[list[TopicPartition]]:
+        """The logs whose policy is to compact: few, among very many that are asked again and again."""
+        logs, found = self._directories.logs, list[TopicPartition]()
+        keys = list(logs)
+        for first in range(0, len(keys), LOGS_ASKED_AT_ONCE):
+            if first:
+                yield
+            some = keys[first : first + LOGS_ASKED_AT_ONCE]
+            found += [key for key in some if (log := logs.get(key)) is not None and log.settings.compacts]
+        return found
 
     def _choose(self) -> Iterator[None]:
         now_ms = self._ports.wall_ms()
