@@ -8,7 +8,7 @@ event loop callback.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any, Protocol
 
 from kraftd.net.limits import IPV4_MAPPED, BufferBudget, Limits
@@ -176,14 +176,13 @@ class Connection:
         if bad is not None:
             self.close(bad)
             return
-        if frames and (self._sent != self._assigned or self._backlog):
-            self._large_bytes += sum(len(one) for one in frames if len(one) > self._budget.free_bytes)
+        free_bytes = self._budget.free_bytes
+        if frames and (self._sent != self._assigned or self._backlog) and max(map(len, frames)) > free_bytes:
+            self._large_bytes += sum(len(one) for one in frames if len(one) > free_bytes)
         held_bytes = splitter.held_bytes + self._large_bytes
-        if held_bytes > self._budget.free_bytes or self._starved:
+        if held_bytes > free_bytes or self._starved:
             self._hold(held_bytes)
-            if splitter.held_bytes > self._budget.free_bytes and self._turns.over_for_bytes(
-                splitter.needed_bytes
-            ):
+            if splitter.held_bytes > free_bytes and self._turns.over_for_bytes(splitter.needed_bytes):
                 self._rest()
         elif frames and held_bytes == 0:
             self._budget.release(self.id)
@@ -348,8 +347,7 @@ class Connection:
     def _hand_over(self, frames: list[memoryview]) -> None:
         first_slot = self._assigned
         self._assigned += len(frames)
-        for frame in frames:
-            self._handed_bytes += _window_bytes(frame)
+        self._handed_bytes += _window_bytes(frames)
         self._handler.frames_received(self, first_slot, frames)
 
     @property
@@ -387,10 +385,14 @@ class Connection:
             room = min(limits.frames_per_step, left, limits.max_in_flight - self.in_flight, len(backlog))
             if room <= 0:
                 break
-            frames = [backlog.popleft()]
-            taken = _window_bytes(frames[0])
-            while len(frames) < room and (taken := taken + _window_bytes(backlog[0])) <= WINDOW_BYTES:
-                frames.append(backlog.popleft())
+            if room == len(backlog) and _window_bytes(backlog) <= WINDOW_BYTES:
+                frames = list(backlog)
+                backlog.clear()
+            else:
+                frames = [backlog.popleft()]
+                taken = _window_bytes(frames)
+                while len(frames) < room and (taken := taken + _window_bytes((backlog[0],))) <= WINDOW_BYTES:
+                    frames.append(backlog.popleft())
             left -= len(frames)
             self._hand_over(frames)
             if self._turns.has_ended():
@@ -444,8 +446,13 @@ class Connection:
         return f"<Connection {self.id} {self.listener} {host}:{port} {state}, {self.in_flight} in flight>"
 
 
-def _window_bytes(frame: memoryview) -> int:
-    """What a request takes of the window."""
+def _window_bytes(frames: Collection[memoryview]) -> int:
+    """What requests take of the window."""
+    size_bytes = sum(map(len, frames))
+    return size_bytes if size_bytes <= PRODUCE_BYTES else sum(map(_own_window_bytes, frames))
+
+
+def _own_window_bytes(frame: memoryview) -> int:
     size_bytes = len(frame)
     if size_bytes > PRODUCE_BYTES and frame[:2] == PRODUCE:
         return max(PRODUCE_BYTES, size_bytes // PRODUCE_SHARE)
