@@ -333,10 +333,6 @@ def batch_headers(
     return found, position, None
 
 
-def _put_varint(value: int) -> bytes:
-    return _VARINTS[value] if 0 <= value < KEPT_VARINTS else _new_varint(value)
-
-
 def _new_varint(value: int) -> bytes:
     value = value << 1 ^ (-1 if value < 0 else 0)
     out = bytearray()
@@ -348,11 +344,20 @@ def _new_varint(value: int) -> bytes:
 
 
 KEPT_VARINTS = 2_048  # nearly all lengths and deltas of the records that coordinators write
-_VARINTS = [_new_varint(value) for value in range(KEPT_VARINTS)]
+
+
+class _Varints(dict[int, bytes]):
+    """Numbers as varints, those that are kept without a call."""
+
+    def __missing__(self, value: int) -> bytes:
+        return _new_varint(value)
+
+
+VARINTS = _Varints((value, _new_varint(value)) for value in range(-1, KEPT_VARINTS))
 
 
 def _put_field(value: bytes | None) -> bytes:
-    return b"\x01" if value is None else _put_varint(len(value)) + value
+    return VARINTS[-1] if value is None else VARINTS[len(value)] + value
 
 
 def rewrite(data: Buffer) -> tuple[bytes, int, int] | None:
@@ -385,12 +390,12 @@ def _written_anew(
         most = max(most, timestamp)
         delta = count if renumbers else record.offset_delta
         count += 1
-        parts = [b"\x00", _put_varint(_wrapped(timestamp - first)), _put_varint(delta)]
-        parts += (_put_field(record.key), _put_field(record.value), _put_varint(len(record.headers)))
+        parts = [b"\x00", VARINTS[_wrapped(timestamp - first)], VARINTS[delta]]
+        parts += (_put_field(record.key), _put_field(record.value), VARINTS[len(record.headers)])
         for key, value in record.headers:
             parts += (_put_field(key), _put_field(value))
         body = b"".join(parts)
-        out += _put_varint(len(body)) + body
+        out += VARINTS[len(body)] + body
     return bytes(out), first, most
 
 

@@ -277,17 +277,22 @@ def build_records_batch(
     """
     if not records:
         raise ValueError("a batch holds at least one record")
-    put, field = python_records._put_varint, python_records._put_field
+    varints = python_records.VARINTS
     out = bytearray()
-    first = records[0][0]
+    first = most = records[0][0]
     for delta, (timestamp_ms, key, value, headers) in enumerate(records):
-        parts = [b"\x00", put(timestamp_ms - first), put(delta), field(key), field(value), put(len(headers))]
+        if timestamp_ms > most:
+            most = timestamp_ms
+        parts = [b"\x00", varints[timestamp_ms - first], varints[delta]]
+        parts += (varints[-1],) if key is None else (varints[len(key)], key)
+        parts += (varints[-1],) if value is None else (varints[len(value)], value)
+        parts.append(varints[len(headers)])
         for name, content in headers:
-            parts += (field(name), field(content))
+            parts += (varints[len(name)], name)
+            parts += (varints[-1],) if content is None else (varints[len(content)], content)
         body = b"".join(parts)
-        out += put(len(body))
+        out += varints[len(body)]
         out += body
-    most = max(record[0] for record in records)
     codec = attributes & _CODEC
     if codec:
         out = bytearray(compress(codec, bytes(out)))
