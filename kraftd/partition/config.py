@@ -9,6 +9,8 @@ from kraftd.wire.records import Options
 
 PRODUCERS_CODEC = -1  # compression.type=producer
 UNLIMITED_MS = (1 << 63) - 1
+# A look at an enum's value takes two calls.
+_COMPACTED, _SET_APPEND_TIME = Options.COMPACTED.value, Options.SET_APPEND_TIME.value
 
 
 class PartitionConfig(Struct, frozen=True, gc=False):
@@ -32,8 +34,8 @@ class PartitionConfig(Struct, frozen=True, gc=False):
     @property
     def options(self) -> int:
         """The options of the judgement of a batch that follow from the topic."""
-        options = Options.COMPACTED.value if self.is_compacted else 0
-        return options | Options.SET_APPEND_TIME.value if self.sets_append_time else options
+        options = _COMPACTED if self.is_compacted else 0
+        return options | _SET_APPEND_TIME if self.sets_append_time else options
 
     def __repr__(self) -> str:
         policy = ",".join(

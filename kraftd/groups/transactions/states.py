@@ -8,6 +8,9 @@ from enum import Enum
 class TransactionState(Enum):
     """A state with its number in a record, and its name in answers."""
 
+    number: int
+    text: str
+
     EMPTY = 0, "Empty"
     ONGOING = 1, "Ongoing"
     PREPARE_COMMIT = 2, "PrepareCommit"
@@ -17,13 +20,11 @@ class TransactionState(Enum):
     DEAD = 6, "Dead"
     PREPARE_EPOCH_FENCE = 7, "PrepareEpochFence"
 
-    @property
-    def number(self) -> int:
-        return self.value[0]
+    def __init__(self, number: int, text: str) -> None:
+        self.number = number
+        self.text = text
 
-    @property
-    def text(self) -> str:
-        return self.value[1]
+    __hash__ = object.__hash__  # by identity: Enum's own takes a call at each look in a table
 
     def __repr__(self) -> str:
         return self.text
