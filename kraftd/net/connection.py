@@ -157,18 +157,19 @@ class Connection:
         except FrameError as error:
             frames, bad = error.frames, str(error)
         if frames:
+            is_over = self._turns.over()
             if (
-                not self._backlog
+                not is_over
+                and not self._backlog
                 and not self._clogged
                 and (len(frames) == 1 or len(data) <= WINDOW_BYTES)
                 and len(frames) <= self._limits.frames_per_step
-                and not self._turns.over()
                 and self._assigned + len(frames) - self._sent <= self._limits.max_in_flight
             ):
                 self._hand_over(frames)
             else:
                 self._backlog.extend(frames)
-                if self._turns.over():
+                if is_over:
                     self._later()
                     self._regulate()
                 else:
