@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraftd.groups.classic.group import ClassicGroup
-from kraftd.groups.classic.rebalance import heard as heard_classic
+from kraftd.groups.classic.rebalance import session_of as session_of_classic
 from kraftd.groups.classic.states import STABLE
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
-from kraftd.groups.consumer.sessions import watch_session
+from kraftd.groups.consumer.sessions import session_of
 from kraftd.groups.consumer.settings import session_timeout_ms
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.group_shards import GroupShards
@@ -22,7 +22,7 @@ from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.messages.heartbeat_request import HeartbeatRequest
 
-Repetition = Callable[[], bool]  # returns whether the answer is the same
+Repetition = Callable[[int], bool]  # at a time; returns whether the answer is the same
 
 
 class Again:
@@ -48,8 +48,7 @@ class Again:
         state = shard.state
         if shard.batches.next_offset > state.timeline.committed:
             return False  # answers wait for what is not committed yet
-        state.now_ms = now_ms
-        return self._repetition()
+        return self._repetition(now_ms)
 
 
 def repetition_of_classic(state: ShardState, request: HeartbeatRequest) -> Repetition | None:
@@ -59,8 +58,9 @@ def repetition_of_classic(state: ShardState, request: HeartbeatRequest) -> Repet
     if group is None or group.state is not STABLE:
         return None
     member, generation = group.members[member_id], group.generation
+    key, end = session_of_classic(state, group_id, member_id)
 
-    def repeat() -> bool:
+    def repeat(now_ms: int) -> bool:
         is_stable = group.state is STABLE and group.generation == generation
         if not is_stable or state.groups.get(group_id) is not group:
             return False
@@ -68,7 +68,7 @@ def repetition_of_classic(state: ShardState, request: HeartbeatRequest) -> Repet
             return False
         if instance_id is not None and not holds(group, instance_id, member_id):
             return False
-        heard_classic(state, group, member)
+        state.deadlines.schedule(key, now_ms + member.session_timeout_ms, end)
         return True
 
     return repeat
@@ -88,15 +88,16 @@ def repetition(
     if facts.epoch != facts.target_epoch or not member.is_reconciled_to(facts.target_epoch) or group.regexes:
         return None
     timeout_ms = session_timeout_ms(state.config, state.metadata.group_configs(group_id))
+    key, end = session_of(state, group_id, member_id)
 
-    def repeat() -> bool:
+    def repeat(now_ms: int) -> bool:
         if state.groups.get(group_id) is not group or group.facts is not facts or group.regexes:
             return False
         if group.members.get(member_id) is not member or state.metadata.hashes_version() != hashes_version:
             return False
         if instance_id is not None and not holds(group, instance_id, member_id):
             return False
-        watch_session(state, group_id, member_id, timeout_ms)
+        state.deadlines.schedule(key, now_ms + timeout_ms, end)
         return True
 
     return repeat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from kraftd.groups.classic.answers import UNKNOWN_MEMBER_ID, answer_join, answer_sync, join_refused, joined
@@ -20,8 +21,15 @@ NOTHING = Outcome()
 
 def watch(state: ShardState, group_id: str, member_id: str, timeout_ms: int) -> None:
     """Expect a sign of life from a member within a time."""
-    action = partial(expire_heartbeat, state, group_id, member_id)
-    state.deadlines.schedule((HEARTBEAT, group_id, member_id), state.now_ms + timeout_ms, action)
+    key, end = session_of(state, group_id, member_id)
+    state.deadlines.schedule(key, state.now_ms + timeout_ms, end)
+
+
+def session_of(
+    state: ShardState, group_id: str, member_id: str
+) -> tuple[tuple[str, str, str], Callable[[], Outcome]]:
+    """The key of the deadline of a member's session, and how it ends then."""
+    return (HEARTBEAT, group_id, member_id), partial(expire_heartbeat, state, group_id, member_id)
 
 
 def heard(state: ShardState, group: ClassicGroup, member: ClassicMember) -> None:

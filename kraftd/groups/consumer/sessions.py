@@ -24,8 +24,14 @@ def heard(state: ShardState, group_id: str, member_id: str) -> None:
 
 def watch_session(state: ShardState, group_id: str, member_id: str, timeout_ms: int) -> None:
     """Expect a sign of life within a time."""
+    key, end = session_of(state, group_id, member_id)
+    state.deadlines.schedule(key, state.now_ms + timeout_ms, end)
+
+
+def session_of(state: ShardState, group_id: str, member_id: str) -> tuple[Key, Callable[[], Outcome]]:
+    """The key of the deadline of a member's session, and how it ends then."""
     key = SESSION, group_id, member_id
-    state.deadlines.schedule(key, state.now_ms + timeout_ms, partial(expire, state, key))
+    return key, partial(expire, state, key)
 
 
 def await_revocation(state: ShardState, group_id: str, member: Member) -> None:
