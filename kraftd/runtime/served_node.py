@@ -113,12 +113,12 @@ class ServedNode(ConnectionWire):
         except Exception as error:
             self._process.fail(error)
             return
-        now_ns = monotonic_ns()
-        self.node.took(now_ns - began_ns)
+        now_ns, node = monotonic_ns(), self.executor.node
+        node.took(now_ns - began_ns)
         if self.answered_calls:
             is_request = type(what) is FramesReceived
             since_ns = what.arrived_ns if is_request else began_ns  # type: ignore[attr-defined]
-            self.node.boundary.stats.answered(self.answered_calls, since_ns, now_ns)
+            node.boundary.stats.answered(self.answered_calls, since_ns, now_ns)
             self.answered_calls.clear()
         if type(what) not in OF_CONTROLLER_STEPS:
             self._process.loop_hold_times.note(what, now_ns - began_ns)
