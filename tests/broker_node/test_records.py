@@ -266,7 +266,7 @@ def test_a_parked_fetch_is_answered_after_its_wait(harness: BrokerHarness) -> No
     assert (partition.error_code, partition.records) == (0, b"")
 
 
-def test_requests_of_one_millisecond_share_a_look_for_deadlines(
+def test_requests_share_a_look_for_deadlines_which_comes_a_millisecond_later(
     harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
@@ -281,9 +281,9 @@ def test_requests_of_one_millisecond_share_a_look_for_deadlines(
     for _ in range(20):
         harness.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
     slot = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}, max_wait_ms=20))
-    assert looks <= 1 and harness.response(slot) is None
+    assert looks == 0 and harness.response(slot) is None
     harness.pass_time(1)
-    assert 1 <= looks <= 2
+    assert looks == 1
     harness.pass_time(20)
     assert harness.response(slot) is not None
 

@@ -32,7 +32,7 @@ from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesRec
 from kraftd.wire.primitives import Buffer
 
 Around = Callable[[object, Callable[[], None]], None]
-SHARING = FramesReceived, SliceDue  # events after which the deadline may be looked at once a millisecond
+SHARING = FramesReceived, SliceDue  # events that share a look at the deadline, a millisecond later
 
 
 def at_once(_what: object, act: Callable[[], None]) -> None:
@@ -63,7 +63,6 @@ class AnsweringExecutor:
         self._marks = view.marks()
         self._alarm: Handle | None = None
         self._alarm_ms = 0
-        self._looked_ms = -1  # when the node was last asked for its deadline
         self._later_look: Handle | None = None
         self.performers: dict[type, Callable[[Any], object]] = {
             Answer: wire.answer,
@@ -87,17 +86,13 @@ class AnsweringExecutor:
     def step(self, event: Event) -> None:
         """Step the node with an event and perform the effects."""
         self.around(event, lambda: self._step(event))
-        now_ms = self.node.now_ms
-        if now_ms != self._looked_ms or type(event) not in SHARING:
-            self._look(now_ms)
+        if type(event) not in SHARING:
+            self._look()
         elif self._later_look is None:
-            self._later_look = self.timer.call_at(now_ms + 1, self._look_later)
+            self._later_look = self.timer.call_at(self.node.now_ms + 1, self._look_later)
 
-    def _look(self, now_ms: int) -> None:
-        """Set the alarm for the node's deadline. Requests and slices of one millisecond share a look, which
-        asks every part of the node.
-        """
-        self._looked_ms = now_ms
+    def _look(self) -> None:
+        """Set the alarm for the node's deadline, for which every part of the node is asked."""
         deadline_ms = self.node.deadline_ms()
         if deadline_ms is not None and (self._alarm is None or deadline_ms < self._alarm_ms):
             self.stop()
@@ -142,7 +137,7 @@ class AnsweringExecutor:
 
     def _look_later(self) -> None:
         self._later_look = None
-        self._look(self.timer.now_ms())
+        self._look()
 
     def _rung(self) -> None:
         self._alarm = None
