@@ -51,7 +51,8 @@ def follower_fetched(
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if is_of_former_epoch(partition, follower_id, broker_epoch):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    before, low_before = follower.log_end_offset, low_watermark(partition)
+    before = follower.log_end_offset
+    low_before = None if log_start_offset == follower.log_start_offset else low_watermark(partition)
     follower.fetched(fetch_offset, log_start_offset, partition.log_end_offset, broker_epoch, now_ms, times)
     effects: list[Effect] = []
     if _is_due_to_join(partition, follower):
@@ -59,7 +60,7 @@ def follower_fetched(
         effects.append(_propose(partition, isr, local_broker_epoch))
     if before != follower.log_end_offset:
         effects += partition.advance_high_watermark(now_ms)
-    if (low := low_watermark(partition)) > low_before:
+    if low_before is not None and (low := low_watermark(partition)) > low_before:
         effects.append(LowWatermarkMoved(low))
     return effects
 
@@ -85,8 +86,10 @@ def rejoin_isr(
 
 def is_of_former_epoch(partition: Partition, follower_id: int, broker_epoch: int) -> bool:
     """Return whether a fetch is of a run of its broker before the registered one (KIP-903)."""
+    if broker_epoch == NO_BROKER_EPOCH:
+        return False
     alive_epoch = partition.brokers.alive_epoch(follower_id)
-    return broker_epoch != NO_BROKER_EPOCH and alive_epoch is not None and alive_epoch > broker_epoch
+    return alive_epoch is not None and alive_epoch > broker_epoch
 
 
 def _is_due_to_join(partition: Partition, follower: FollowerProgress) -> bool:
