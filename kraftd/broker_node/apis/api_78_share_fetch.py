@@ -8,7 +8,8 @@ SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHE
 UNKNOWN_SERVER_ERROR (an unknown mode of acquisition); per partition: those of
 `kraftd.partition.reading.judge_fetch`, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
 UNKNOWN_TOPIC_OR_PARTITION, COORDINATOR_NOT_AVAILABLE, and beside them those of ShareAcknowledge. Differs
-from Apache Kafka: the texts of errors are those of their codes.
+from Apache Kafka: the texts of errors are those of their codes, and an error that is not about the leader
+names none, instead of 0.
 """
 
 from __future__ import annotations

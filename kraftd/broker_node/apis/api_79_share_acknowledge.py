@@ -5,7 +5,7 @@ coordinator keeps what is acknowledged. Errors, of the request: UNSUPPORTED_VERS
 INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED, SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH; per
 partition: INVALID_REQUEST, INVALID_RECORD_STATE, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
 UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, COORDINATOR_NOT_AVAILABLE. Differs from Apache Kafka: the
-texts of errors are those of their codes.
+texts of errors are those of their codes, and an error that is not about the leader names none, instead of 0.
 """
 
 from __future__ import annotations
