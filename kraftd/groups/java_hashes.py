@@ -139,7 +139,7 @@ def copied_index_order(indexes: Collection[int]) -> Slices[list[int]]:
 def timeline_order(keys: Iterable[str], most: int) -> list[str]:
     """Strings in the order of Kafka's TimelineHashMap, into which they came in the given order.
 
-    most: how many it held once. It only ever grows, and gives those of a slot the other way round.
+    most: for how many it has made room. It only ever grows, and gives those of a slot the other way round.
     """
     slots = 2
     while most * 0.75 > slots:

@@ -76,7 +76,7 @@ M = TypeVar("M", bound=GroupMember)
 
 
 class ModernGroup(Generic[M]):
-    """Kafka's ModernGroup. most_members: how many it had at most, since it was loaded.
+    """Kafka's ModernGroup. most_members: for how many its table of members has made room.
 
     By which metadata the topics were compared last is in no record, so it is not taken back.
     """
@@ -123,11 +123,10 @@ class ModernGroup(Generic[M]):
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, reason)
         return member
 
-    def member_ids(self) -> list[str]:
+    def member_ids(self, *joining: str) -> list[str]:
         """The members in the order of Kafka's table; in a large group in that in which they came."""
-        if len(self.members) > MOST_ORDERED:
-            return list(self.members)
-        return timeline_order(self.members, self.most_members)
+        ids = list(dict.fromkeys((*self.members, *joining)))
+        return ids if len(ids) > MOST_ORDERED else timeline_order(ids, max(self.most_members, len(ids)))
 
     def target(self, member_id: str) -> Partitions:
         return self.targets.get(member_id, NOTHING)
@@ -148,9 +147,8 @@ class ModernGroup(Generic[M]):
 
     def put_member(self, member: M) -> M | None:
         """Add a member, or replace it; return the one that was there."""
-        old = self.timeline.put(self.members, member.member_id, member)
-        self.most_members = max(self.most_members, len(self.members))
-        return old
+        self.most_members = max(self.most_members, len(self.members) + 1)  # as Kafka's table in any case
+        return self.timeline.put(self.members, member.member_id, member)
 
     def set_facts(self, **changes: Any) -> None:
         self.timeline.put(self._facts, None, self.facts._replace(**changes))

@@ -34,13 +34,13 @@ class SharePlan(Struct, frozen=True):
     changed: ShareMember | None = None
 
     def compute(self) -> Slices[Assigned]:
-        """The partitions of each member, slice by slice."""
-        members = {member_id: self.group.members[member_id] for member_id in self.group.member_ids()}
-        if self.changed is not None:
-            members[self.changed.member_id] = self.changed
+        """The partitions of each member, slice by slice. A new one is in Kafka's table before its record."""
+        changed = {} if self.changed is None else {self.changed.member_id: self.changed}
+        members = self.group.members | changed
+        ids = hash_map_order(self.group.member_ids(*changed))
         topics = SubscribedTopics({}, self.metadata)
         specs: dict[str, MemberSpec] = {}
-        for number, member_id in enumerate(hash_map_order(members), 1):
+        for number, member_id in enumerate(ids, 1):
             specs[member_id] = MemberSpec(None, topics.of(members[member_id]), self.group.target(member_id))
             if number % MEMBERS_A_SLICE == 0:
                 yield

@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.groups import assigning
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.messages.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
@@ -224,6 +225,20 @@ def test_members_of_one_bucket_are_served_in_the_order_of_kafkas_table(names: tu
     other.leave()
     settle(first, second)
     assert {one.member_id: one.count() for one in (first, second)} == {"stranger": 2, "member-3": 1}
+
+
+def test_a_table_of_members_makes_room_for_one_more_whenever_one_is_put_into_it() -> None:
+    """Kafka's grows for the sixth when the fifth is replaced. These two then part, and have another order."""
+    desk = desk_of()
+    consumers(desk, "member-0", "member-38", "a", "b")
+    group = desk.coordinator.shards[0].state.groups["g"]
+    assert isinstance(group, ConsumerGroup)
+    ids = group.member_ids()
+    assert ids.index("member-38") < ids.index("member-0")
+    (last,) = consumers(desk, "c")
+    last.leave()
+    ids = group.member_ids()
+    assert ids.index("member-0") < ids.index("member-38")
 
 
 def test_new_partitions_and_topics_raise_the_epoch() -> None:

@@ -74,6 +74,17 @@ def test_members_share_what_is_not_enough_for_all__kip932() -> None:
     )  # fmt: skip
 
 
+def test_a_new_member_is_assigned_to_before_another_of_its_bucket() -> None:
+    """Kafka's heartbeat puts it into the table of members at once, which gives the latest of a slot first."""
+    desk = desk_of(orders=3)
+    first, second = Sharer(desk, "member-0"), Sharer(desk, "member-38")
+    first.join()
+    settle(first)
+    second.join()
+    settle(first, second)
+    assert [len(one.has["orders"]) for one in (first, second)] == [1, 2]
+
+
 def test_members_of_no_topic_that_exists_have_nothing() -> None:
     desk = desk_of(orders=2)
     one, other = Sharer(desk, "m1", "nowhere"), Sharer(desk, "m2", "nowhere")
