@@ -13,7 +13,7 @@ from kraftd.raft.effects import LeadershipChanged, PersistElection
 from kraftd.raft.events import ResignRequested, SendFailed, ShutdownRequested
 from kraftd.raft.replica import STAGGER_MS
 from kraftd.raft.transitions import State
-from kraftd.types import OffsetAndEpoch
+from kraftd.types import OffsetAndEpoch, ReplicaKey
 from kraftd.wire.error_code import ErrorCode
 from tests.raft.lone import (
     EPOCH,
@@ -273,6 +273,21 @@ def test_lost_pre_vote_waits_if_the_leader_cannot_be_reached() -> None:
     for send in lone.become_prospective():
         lone.answer(send, vote_answer(EPOCH, False))
     assert (lone.core.state, lone.core.leader_id) == (State.UNATTACHED, 7)
+
+
+def test_vote_is_kept_to_the_end_of_its_epoch() -> None:
+    """Through lost pre-votes and a leader, and not into the epoch of the next leader (S3)."""
+    lone = voted()
+    for leader_id, state in ((None, State.UNATTACHED), (3, State.FOLLOWER)):
+        if leader_id is not None:
+            lone.follow(leader_id)
+        for send in lone.become_prospective():
+            lone.answer(send, vote_answer(EPOCH, False))
+        assert (lone.core.state, lone.core.leader_id) == (state, leader_id)
+        assert lone.core._replica.voted == ReplicaKey(2, directory_id(2))
+        assert not partition_of(lone.ask(vote(3))).vote_granted
+    lone.follow(2, EPOCH + 1)
+    assert [one.voted_id for one in lone.persisted] == [-1]
 
 
 def test_pre_vote_ends_when_an_answer_names_a_leader() -> None:

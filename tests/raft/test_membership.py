@@ -187,6 +187,25 @@ def test_leader_that_was_removed_does_not_count_and_resigns_after_the_commit(lea
     assert (leader.core.state, leader.receivers("EndQuorumEpoch")) == (State.RESIGNED, [2, 3])
 
 
+@pytest.mark.parametrize("added", [True, False])
+@pytest.mark.parametrize(("fetching", "state"), [((2,), State.RESIGNED), ((2, 3), State.LEADER)])
+def test_leader_needs_the_fetches_of_a_majority_of_the_voters_in_force(
+    added: bool, fetching: tuple[int, ...], state: State
+) -> None:
+    leader = Lone().lead()
+    commit(leader, 2, 4)
+    if added:
+        probed(leader)
+    else:
+        leader.ask(RemoveRaftVoterRequest("cluster", 1, directory_id(1)))
+    assert leader.core.voters.ids == ([1, 2, 3, 4] if added else [2, 3])
+    for _ in range(4):
+        leader.wait(1_000)
+        for voter in fetching:
+            leader.ask(fetch(voter, LEADS, END, LEADS))  # without the record of the change
+    assert leader.core.state is state
+
+
 # --- one at a time ------------------------------------------------------------------------------------
 
 
