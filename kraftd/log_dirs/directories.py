@@ -358,17 +358,17 @@ class LogDirectories:
         return jobs
 
     def flushes(self) -> list[tuple[DataLog, FlushJob]]:
-        """The flushes that are due by flush.messages, after a roll, and of new logs. Each is to be ended by
-        `end_flush`.
-        """
+        """Flushes due by flush.messages, after a roll and of new logs, each to be ended by `end_flush`."""
         due = [log for log in self.resources.unflushed if isinstance(log, DataLog)]
         self.resources.unflushed.clear()
         return self._begin(due)
 
-    def flushes_by_time(self, now_ms: int) -> list[tuple[DataLog, FlushJob]]:
+    def flushes_by_time(self, now_ms: int) -> Slices[list[tuple[DataLog, FlushJob]]]:
         """Those due by flush.ms, for log.flush.scheduler.interval.ms."""
-        due = []
+        due, pace = [], Pace()
         for log in (*self.logs.values(), *self.futures.values()):
+            if pace.spent(ROW_US):
+                yield
             if log.log_end > log.recovery_point:
                 log.settings = self.settings_of(log.topic)  # nothing may have been appended since a change
                 if log.is_flush_due(now_ms):

@@ -143,7 +143,7 @@ def test_a_follower_fetches_as_the_metadata_version_wants__kip227(follower: Foll
 def test_an_answer_is_processed_in_slices_of_few_appends() -> None:
     """Each append may open three files: a hundred of them held the event loop for 17 ms."""
     following = fetcher.Fetcher(LEADER, 0, None, None)  # type: ignore[arg-type]
-    for data, slices in ((b"", 1), (b"records", 4)):
+    for data, slices in ((b"", 1), (b"records", 10)):
         parts = [PartitionData(index, 0, 0, -1, 0, records=data) for index in range(100)]
         answer = FetchResponse(0, 0, 7, [FetchableTopicResponse("", bytes(16), parts)])
         assert len(list(following._process(answer))) + 1 == slices

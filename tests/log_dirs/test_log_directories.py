@@ -535,6 +535,21 @@ def test_a_checkpoint_is_made_in_slices_and_not_of_logs_that_have_left(
     assert list(written) == [("t", number) for number in range(9)]
 
 
+def test_logs_to_flush_by_time_are_looked_for_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first look, 30 s after a start, held the event loop for 70 ms with 100,000 logs."""
+    monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 2)
+    _, directories, _ = started()
+    directories.settings_of = lambda topic: SETTINGS._replace(flush_ms=0)
+    for number in range(10):
+        append(directories.create("t", number, TOPIC_ID, NOW_MS), batch(0))
+    looked = directories.flushes_by_time(NOW_MS)
+    next(looked)
+    directories.delete("t", 3, UNIQUE, NOW_MS)
+    flushes, count = collected(looked)  # type: ignore[arg-type]
+    assert 1 + count == 5
+    assert [log.partition for log, _ in flushes] == [0, 1, 2, 4, 5, 6, 7, 8, 9]  # type: ignore[misc, union-attr]
+
+
 def test_high_watermarks_are_collected_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 6)
     disk, directories, _ = started()

@@ -42,7 +42,7 @@ from kraftd.wire.message import Message
 FIRST_VERSION_WITH_BROKER_EPOCH = 15
 SLICE_BYTES = 1 << 20  # of records that are written in one event loop callback
 SLICE_PARTITIONS = 100  # without records
-SLICE_APPENDS = 25  # each may open files
+SLICE_APPENDS = 10  # each may open three files
 NEWLY_NAMED = 2_000  # partitions that a request names first, at most: an event loop callback builds it
 
 # The leader or this broker has not seen the newest metadata: Kafka does not call that an error.
