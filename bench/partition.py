@@ -110,7 +110,7 @@ def producing(data: bytearray, partition: Partition) -> Callable[[], object]:
 def new_partition() -> Partition:
     alone = _Alone()
     brokers: BrokerView = alone
-    partition = Partition("topic-0", 1, PartitionConfig(max_message_bytes=1 << 30), brokers, alone)
+    partition = Partition("topic", 0, 1, PartitionConfig(max_message_bytes=1 << 30), brokers, alone)
     partition.follow_metadata(alone, NOW_MS)
     return partition
 

@@ -47,7 +47,8 @@ def future_of(
 ) -> Partition:
     """The future replica whose log has these epochs and bounds."""
     future = Partition(
-        f"the future {current.name}",
+        f"the future {current.topic}",
+        current.index,
         current.local_id,
         current.config,
         current.brokers,

@@ -89,6 +89,7 @@ class Partition:
         "epochs",
         "followers",
         "high_watermark",
+        "index",
         "isr",
         "leader_epoch",
         "leader_epoch_start",
@@ -96,16 +97,17 @@ class Partition:
         "local_id",
         "log_end_offset",
         "log_start_offset",
-        "name",
         "next_offset",
         "partition_epoch",
         "replicas",
         "role",
+        "topic",
     )
 
     def __init__(
         self,
-        name: str,
+        topic: str,
+        index: int,
         local_id: int,
         config: PartitionConfig,
         brokers: BrokerView,
@@ -116,9 +118,9 @@ class Partition:
         high_watermark: int = 0,
         producers: ProducerStates | None = None,
     ) -> None:
-        """A partition as its log is after recovery; `name` is topic-index, the high watermark a
-        checkpoint's."""
-        self.name = name
+        """A partition as its log is after recovery; the high watermark is a checkpoint's."""
+        self.topic = topic
+        self.index = index
         self.local_id = local_id
         self.config = config
         self.brokers = brokers
@@ -146,6 +148,11 @@ class Partition:
         )
 
     # --- what it is ---
+
+    @property
+    def name(self) -> str:
+        """Topic and index, made when it is asked for: a text for each of very many would be memory."""
+        return f"{self.topic}-{self.index}"
 
     @property
     def is_leader(self) -> bool:

@@ -46,7 +46,7 @@ class Place:
     """A partition with its log; `settle` does what effects say, and reports it."""
 
     def __init__(
-        self, config: PartitionConfig | None = None, name: str = "t-0", local_id: int = LOCAL
+        self, config: PartitionConfig | None = None, topic: str = "t", local_id: int = LOCAL
     ) -> None:
         self.brokers = Brokers()
         self.epochs = EpochCache()
@@ -55,7 +55,7 @@ class Place:
         self.snapshots: dict[int, list[SnapshotEntry]] = {}
         self.now_ms = NOW_MS
         config = config or PartitionConfig()
-        self.partition = Partition(name, local_id, config, self.brokers, self.epochs)
+        self.partition = Partition(topic, 0, local_id, config, self.brokers, self.epochs)
 
     def lead(self, **registration: object) -> list[Effect]:
         """Become leader, by default the only replica."""

@@ -538,7 +538,7 @@ def test_a_restart_keeps_the_marks_within_the_log() -> None:
     for checkpoint, expected in ((0, 2), (3, 3), (9, 5)):
         place = Place()
         made = type(place.partition)(
-            "t-0", LOCAL, PartitionConfig(), place.brokers, place.epochs, log_start_offset=2,
+            "t", 0, LOCAL, PartitionConfig(), place.brokers, place.epochs, log_start_offset=2,
             log_end_offset=5, high_watermark=checkpoint,
         )  # fmt: skip
         assert made.high_watermark == expected

@@ -200,7 +200,8 @@ class Replicas:
         hosted.log = event.log
         hosted.config = self.configs.of(event.topic)
         hosted.partition = Partition(
-            f"{event.topic}-{event.partition}",
+            hosted.topic,
+            hosted.index,
             self._view.node_id,
             hosted.config.partition,
             self._brokers,
@@ -229,7 +230,8 @@ class Replicas:
         self.opening_count -= 1
         hosted.config = self.configs.of(event.topic)
         hosted.partition = Partition(
-            f"{event.topic}-{event.partition}",
+            hosted.topic,
+            hosted.index,
             self._view.node_id,
             hosted.config.partition,
             self._brokers,
