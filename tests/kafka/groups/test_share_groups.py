@@ -42,7 +42,7 @@ from testkit.process import wait_until
 from tests.groups.requests import commit
 from tests.groups.share_state_desk import ShareStateDesk
 from tests.kafka.groups.pair import ASIDE, CLIENT, PARTITIONS, Pair, same
-from tests.kafka.groups.test_consumer_groups import spread_ids
+from tests.kafka.groups.test_consumer_groups import any_ids
 from tests.kafka.groups.test_share_state import has_share_coordinator
 
 pytestmark = pytest.mark.kafka
@@ -122,7 +122,7 @@ class Crowd:
 
     def __init__(self, both: Both, random: Random, group: str) -> None:
         self.both, self.random, self.group = both, random, group
-        self.epochs = dict.fromkeys(spread_ids(5), 0)
+        self.epochs = dict.fromkeys(any_ids(random, 8), 0)
         self.ids = list(self.epochs)
 
     def step(self) -> None:
