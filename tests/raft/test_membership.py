@@ -15,7 +15,7 @@ from kraftd.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraftd.messages.update_raft_voter_request import KRaftVersionFeature, UpdateRaftVoterRequest
 from kraftd.messages.update_raft_voter_request import Listener as UpdateListener
 from kraftd.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
-from kraftd.raft.effects import AppendCommitted, AppendRecords, Respond
+from kraftd.raft.effects import AppendCommitted, AppendRecords, AppendRefused, Respond
 from kraftd.raft.events import KRaftVersionUpgradeRequested, RequestAbandoned, SendFailed, ShutdownRequested
 from kraftd.raft.transitions import State
 from kraftd.types import OffsetAndEpoch
@@ -367,6 +367,25 @@ def test_upgrade_writes_the_voters_as_they_reported_themselves__kip853() -> None
     assert any(isinstance(one, AppendCommitted) for one in lone.effects)
     assert lone.ask(UPDATE_2).error_code == ErrorCode.NONE
     assert [one.port for one in lone.core.voters.listeners(2)] == [9999]
+
+
+def test_upgrade_is_refused_until_every_voter_reports_that_it_supports_it__kip853() -> None:
+    lone = Lone(static=True, fetch_timeout_ms=60_000).lead()
+    commit(lone, 2)
+    old = update(3, 9003)
+    old.kraft_version_feature = KRaftVersionFeature(0, 0)
+    for report in (update(2, 9002), old):
+        assert lone.ask(report).error_code == ErrorCode.NONE
+        upgrade = KRaftVersionUpgradeRequested("up", 1, LEADS)
+        assert lone.step(upgrade) == [AppendRefused("up", ErrorCode.INVALID_UPDATE_VERSION)]
+    lone.ask(update(3, 9003))
+    for epoch in (LEADS - 1, LEADS + 1):
+        upgrade = KRaftVersionUpgradeRequested("up", 1, epoch)
+        assert lone.step(upgrade) == [AppendRefused("up", ErrorCode.NOT_CONTROLLER)]
+    lone.step(KRaftVersionUpgradeRequested("up", 1, LEADS, validate_only=True))
+    assert (lone.core.kraft_version, lone.core.log_end_offset) == (0, END)
+    lone.step(KRaftVersionUpgradeRequested("up", 1, LEADS))
+    assert (lone.core.kraft_version, lone.core.log_end_offset) == (1, END + 2)
 
 
 # --- joining by itself --------------------------------------------------------------------------------
