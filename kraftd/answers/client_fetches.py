@@ -59,16 +59,19 @@ class ClientFetches:
         yield from self.complete(done)
 
     def changed(self, key: Hashable) -> None:
-        """Notify the fetches that wait for a partition, by (topic, index), or for a topic's id."""
+        """Notify the fetches that wait for a partition, by (topic, index), or for a topic's id.
+
+        What else this step answers leaves before: the Produce, say, whose records they get.
+        """
         slots = self.parked.watching(key)
         if slots:
-            self._node.go_on(self._wake(slots))
+            self._node.go_on_later(self._wake(slots))
 
     def marks_moved(self, key: Hashable) -> None:
         """The same if only the marks of the partition moved: of followers no fetch is complete by that."""
         slots = [slot for slot in self.parked.watching(key) if slot.subscriber.marks_moved(slot)]
         if slots:
-            self._node.go_on(self._wake(slots))
+            self._node.go_on_later(self._wake(slots))
 
     def complete(self, done: list[Completed]) -> Slices:
         """Answer fetches that are complete."""

@@ -52,6 +52,10 @@ class StopRequested(Event, frozen=True):
     """The process is about to end: the node finishes what others must know of (`has_ended`)."""
 
 
+class AnswersSent(Event, frozen=True):
+    """The answers so far have left: what was to wait for them goes on (`AnsweringNode.go_on_later`)."""
+
+
 class ImageReached(Event, frozen=True):
     """The image has reached an offset for which an answer is held (`HeldAnswers.waits_for`)."""
 

@@ -12,7 +12,14 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from kraftd.answers.current_leaders import CurrentLeaders
-from kraftd.answers.effects import Answered, ImageReached, MetadataMoved, NodeStarted, StopRequested
+from kraftd.answers.effects import (
+    Answered,
+    AnswersSent,
+    ImageReached,
+    MetadataMoved,
+    NodeStarted,
+    StopRequested,
+)
 from kraftd.answers.forwarding import PassingOn
 from kraftd.answers.held_answers import HeldAnswers
 from kraftd.answers.leader_log import LeaderLog
@@ -92,6 +99,7 @@ class AnsweringNode:
         self.serves_consumer_groups: Callable[[], bool] = lambda: False  # a broker's coordinator knows
         self.serves_share_groups: Callable[[], bool] = lambda: False  # likewise
         self._slices: deque[Slices] = deque()  # of no call: its are in `boundary.large`
+        self._after_answers: list[Slices] = []
         self.handlers: dict[type, Callable[[Any], None]] = {
             FramesReceived: self._on_frames,
             CallHandedOver: lambda event: self.boundary.handle(event.call),
@@ -102,6 +110,7 @@ class AnsweringNode:
             FrameRead: self.boundary.large.frame_read,
             AnswerNotWritten: self.on_answer_not_written,
             SliceDue: self._on_slice,
+            AnswersSent: lambda _: self._on_answers_sent(),
             DeadlineReached: lambda _: self.on_deadline(),
             NodeStarted: lambda _: self.on_started(),
             StopRequested: lambda _: self.on_stop_requested(),
@@ -263,9 +272,18 @@ class AnsweringNode:
             self._next_slice.schedule()
 
     def go_on_later(self, slices: Slices) -> None:
-        """Do work from the next callback on: answers that are ready leave before."""
-        self._slices.append(slices)
-        self._next_slice.schedule()
+        """Do the work of one callback once the answers of this step have left, and keep the rest."""
+        self._after_answers.append(slices)
+
+    @property
+    def wants_answers_sent(self) -> bool:
+        """Return whether AnswersSent is due once the effects of a step are performed."""
+        return bool(self._after_answers)
+
+    def _on_answers_sent(self) -> None:
+        works, self._after_answers = self._after_answers, []
+        for slices in works:
+            self.go_on(slices)
 
     def on_deadline(self) -> None:
         """Do what is due."""

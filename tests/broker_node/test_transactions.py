@@ -143,13 +143,17 @@ def test_the_answer_to_an_end_leaves_before_the_markers_are_written(harness: Bro
     slot = harness.client_send(ApiKey.PRODUCE, 12, begun)
     harness.pass_time(100)
     assert not code(harness.response(slot))
-    end = EndTxnRequest("id", own.producer_id, own.producer_epoch, True)
-    slot = step(harness, ApiKey.END_TXN, 4, end)
-    assert not harness.response(slot).error_code
     partition = harness.broker.replicas.get("t", 0).partition  # type: ignore[union-attr]
     assert partition is not None
-    assert (partition.log_end_offset, partition.last_stable_offset) == (2, 0)
-    harness.timer.run_soon()
+    states: list[tuple[int, int, int]] = []
+
+    def flush() -> None:
+        states.append((len(harness.wire.responses), partition.log_end_offset, partition.last_stable_offset))
+
+    harness.wire.flush = flush  # type: ignore[method-assign]
+    slot = step(harness, ApiKey.END_TXN, 4, EndTxnRequest("id", own.producer_id, own.producer_epoch, True))
+    assert not harness.response(slot).error_code
+    assert states[0] == (len(harness.wire.responses), 2, 0)
     assert (partition.log_end_offset, partition.last_stable_offset) == (3, 3)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kraftd.answers.effects import HandToController, ImageReached, MetadataMoved, SendToNode
+from kraftd.answers.effects import AnswersSent, HandToController, ImageReached, MetadataMoved, SendToNode
 from kraftd.answers.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.ground.event import DeadlineReached
@@ -70,6 +70,11 @@ class ClientHarness(Harness):
             self.client_step(ImageReached())
 
     def client_step(self, event: Any) -> None:
+        self._perform_for_clients(event)
+        while self.clients.wants_answers_sent:
+            self._perform_for_clients(AnswersSent())
+
+    def _perform_for_clients(self, event: Any) -> None:
         for effect in self.clients.step(event, self.clock.ms):
             match effect:
                 case Answer():

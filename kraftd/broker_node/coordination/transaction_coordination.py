@@ -115,7 +115,7 @@ class TransactionCoordination(Coordination):
     # -- markers
 
     def _mark_later(self, effect: SendMarkers) -> None:
-        """Have markers written from the next callback on: the answer to EndTxn leaves first."""
+        """Have markers written once the answer to EndTxn has left."""
         if not self._to_mark:
             self._node.go_on_later(self._mark())
         self._to_mark.append(effect)

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kraftd.answers.effects import HandToController, ImageReached, MetadataMoved, NodeStarted, SendToNode
+from kraftd.answers.effects import (
+    AnswersSent,
+    HandToController,
+    ImageReached,
+    MetadataMoved,
+    NodeStarted,
+    SendToNode,
+)
 from kraftd.answers.node import AnsweringNode
 from kraftd.ground.event import DeadlineReached, Event
 from kraftd.host.cluster_view import NodeView
@@ -100,6 +107,13 @@ class AnsweringExecutor:
             self._alarm = self.timer.call_at(deadline_ms, self._rung)
 
     def _step(self, event: Event) -> None:
+        self._take(event)
+        while self.node.wants_answers_sent:
+            self.wire.flush()
+            self._take(AnswersSent())
+
+    def _take(self, event: Event) -> None:
+        """Have the node handle an event, and perform the effects."""
         performers = self.performers
         for effect in self.node.step(event, self.timer.now_ms()):
             performers[type(effect)](effect)

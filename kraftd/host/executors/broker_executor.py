@@ -165,7 +165,7 @@ class BrokerExecutor(AnsweringExecutor):
             SetCleaner: self._set_cleaner,
             ReadPartition: PartitionReads(directories, self._ports, self.step).read,
             ReadForShares: ShareReads(self.logs, self._disk, self._ports, self.step).read,
-            AnswerRecords: self._answer_records,
+            AnswerRecords: self.reads.begin,
         }
 
     # -- driving
@@ -223,11 +223,6 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _failed(self, effect: BrokerFailed) -> None:
         self._ports.failed(NoControllerNotified(f"{effect.reason}: the lines before say why"))
-
-    def _answer_records(self, effect: AnswerRecords) -> None:
-        """Read for an answer. Complete ones leave before, like that of the Produce for which it waited."""
-        self.wire.flush()
-        self.reads.begin(effect)
 
     def _perform_on_log(self, effect: OfPartition) -> None:
         inner = effect.effect

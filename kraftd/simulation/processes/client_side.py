@@ -134,7 +134,7 @@ class ClientSide(MetadataTopicExecutor):
         if not process.asleep(self._deliver, event):
             process.guarded(self.step, event)
 
-    def _step(self, event: Event) -> None:
+    def _take(self, event: Event) -> None:
         process, world = self.process, self.process.world
         if world.trace.echo is not None:
             world.trace.write(world.schedule.now_us, f"{process.id}: client side: {event!r}")
