@@ -30,7 +30,7 @@ from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection, MuteConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.holds import Holds, Work
-from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call, read_head
+from kraftd.requests.intake import MAX_ELEMENTS, NotServed, came_in, read_call, read_head
 from kraftd.requests.large_refusals import refuse_in_slices, refused_count
 from kraftd.requests.large_requests import LARGE_FRAME_BYTES, Lane, LargeRequests
 from kraftd.requests.outbox import Outbox
@@ -115,8 +115,7 @@ class Boundary:
         self.large.abandon(connection_id)
 
     def _take_in(self, event: FramesReceived) -> None:
-        connection_id = event.connection_id
-        slot = event.first_slot
+        connection_id, slot = event.connection_id, event.first_slot
         memo = self.memo if self.quotas is None or not self.quotas.are_set else None
         held = self.holds.counts
         for view in event.frames:
@@ -135,13 +134,11 @@ class Boundary:
                 kept = None
                 if frame[:2] in memo.repeated.apis:
                     kept, place = memo.repeated.find(connection_id, frame), frame
-                    if kept is None and memo.repeated.take_varied(event, slot, frame):
-                        slot += 1
-                        continue
                 elif frame[:2] in memo.apis:
                     kept, place = memo.find(connection_id, event.listener, frame)
                 if kept is not None:
                     self._outbox.effects.append(kept.to_equal(event, slot, frame))
+                if kept is not None or (place is frame and memo.repeated.take_varied(event, slot, frame)):
                     slot += 1
                     continue
             try:
@@ -151,7 +148,7 @@ class Boundary:
                     return
             else:
                 call.place = place
-                _came_in(call, event, len(frame))
+                came_in(call, event, len(frame))
                 self.handle(call)
             slot += 1
 
@@ -178,7 +175,7 @@ class Boundary:
             )
         except Exception:
             return False  # it is read again in its lane, and refused there
-        _came_in(call, event, len(view))
+        came_in(call, event, len(view))
         self.handle(call)
         return True
 
@@ -201,7 +198,7 @@ class Boundary:
                     self.connection_closed(event.connection_id)
                 return
             call = outcome.call if isinstance(outcome, Refused) else outcome
-            _came_in(call, event, job.size_bytes)
+            came_in(call, event, job.size_bytes)
             call.is_large = True
             self.serve(job, outcome)
 
@@ -501,10 +498,3 @@ class Boundary:
 
     def __repr__(self) -> str:
         return f"<Boundary, {self.registry!r}, {self.failures} failures>"
-
-
-def _came_in(call: Call, event: FramesReceived, size_bytes: int) -> None:
-    """Note who sent a call, when it came in, and its size."""
-    call.principal = event.principal
-    call.arrived_ns = event.arrived_ns
-    call.size_bytes = size_bytes

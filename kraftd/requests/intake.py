@@ -11,6 +11,7 @@ from collections.abc import Container, Mapping
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.requests.call import Call
+from kraftd.requests.events import FramesReceived
 from kraftd.requests.refusals import refuse
 from kraftd.requests.registry import Route
 from kraftd.wire.api import ApiKey, is_known, is_valid, request_class, valid_versions
@@ -143,3 +144,10 @@ def read_carried_head(outer: Call, frame: Buffer, forwardable: Container[int]) -
         is_large=outer.is_large,
     )
     return call, at
+
+
+def came_in(call: Call, event: FramesReceived, size_bytes: int) -> None:
+    """Note who sent a call, when it came in, and its size."""
+    call.principal = event.principal
+    call.arrived_ns = event.arrived_ns
+    call.size_bytes = size_bytes
