@@ -266,7 +266,7 @@ def test_a_parked_fetch_is_answered_after_its_wait(harness: BrokerHarness) -> No
     assert (partition.error_code, partition.records) == (0, b"")
 
 
-def test_requests_share_a_look_for_deadlines_which_comes_a_millisecond_later(
+def test_requests_share_a_look_for_deadlines_which_comes_after_them(
     harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0

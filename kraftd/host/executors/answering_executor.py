@@ -39,7 +39,7 @@ from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesRec
 from kraftd.wire.primitives import Buffer
 
 Around = Callable[[object, Callable[[], None]], None]
-SHARING = FramesReceived, SliceDue  # events that share a look at the deadline, a millisecond later
+SHARING = FramesReceived, SliceDue  # events that share a look at the deadline, one a millisecond
 
 
 def at_once(_what: object, act: Callable[[], None]) -> None:
@@ -71,6 +71,7 @@ class AnsweringExecutor:
         self._alarm: Handle | None = None
         self._alarm_ms = 0
         self._later_look: Handle | None = None
+        self._looked_ms = 0  # when the node was last asked for its deadline
         self.performers: dict[type, Callable[[Any], object]] = {
             Answer: wire.answer,
             MuteConnection: partial(mute_connection, ports.timer, wire.mute),
@@ -96,10 +97,12 @@ class AnsweringExecutor:
         if type(event) not in SHARING:
             self._look()
         elif self._later_look is None:
-            self._later_look = self.timer.call_at(self.node.now_ms + 1, self._look_later)
+            look_ms = max(self.node.now_ms, self._looked_ms + 1)
+            self._later_look = self.timer.call_at(look_ms, self._look_later)
 
     def _look(self) -> None:
         """Set the alarm for the node's deadline, for which every part of the node is asked."""
+        self._looked_ms = self.node.now_ms
         deadline_ms = self.node.deadline_ms()
         if deadline_ms is not None and (self._alarm is None or deadline_ms < self._alarm_ms):
             self.stop()
