@@ -102,7 +102,7 @@ class AnsweringExecutor:
 
     def _look(self) -> None:
         """Set the alarm for the node's deadline, for which every part of the node is asked."""
-        self._looked_ms = self.node.now_ms
+        self._looked_ms = self.timer.now_ms()
         deadline_ms = self.node.deadline_ms()
         if deadline_ms is not None and (self._alarm is None or deadline_ms < self._alarm_ms):
             self.stop()
