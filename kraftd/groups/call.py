@@ -27,7 +27,7 @@ class Metadata(Topics, Protocol):
         """A number that changes with the image."""
 
     def hashes_version(self) -> int:
-        """A number that changes with the image, and when the hash of a large topic has become known.
+        """A number that changes with the image's content, and when the hash of a large topic becomes known.
 
         While it is the same, all that is said here is.
         """

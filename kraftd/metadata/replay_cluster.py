@@ -147,6 +147,7 @@ def nothing(tables: Tables, record: object) -> None:
     """Change nothing: the record only moves the offset (NoOp, and the state of a finished ZooKeeper
     migration).
     """
+    tables.set_field("idle_count", tables.idle_count + 1)
 
 
 def _put_broker(tables: Tables, state: BrokerState) -> None:

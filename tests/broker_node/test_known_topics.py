@@ -15,6 +15,7 @@ from kraftd.broker_node.coordination.known_topics import PARTITIONS_AT_ONCE, Kno
 from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.register_broker_record import RegisterBrokerRecord
@@ -91,6 +92,17 @@ def test_a_changed_large_topic_has_its_old_hash_until_its_slices_end() -> None:
     assert node.run() < MAX_CALLS
     assert topics.topic_hash("t") == node.whole_hash() != before
     assert topics.hashes_version() > version
+
+
+def test_a_record_without_content_leaves_the_version_and_the_hashes() -> None:
+    node = Node(3)
+    topics, version = node.topics, node.topics.hashes_version()
+    hashed = topics.topic_hash("t")
+    node.apply(NoOpRecord())
+    asked = Counted(topics.topic_hash)
+    assert topics.hashes_version() == version and asked("t") == hashed and max(asked.calls) < 10
+    node.apply(PartitionChangeRecord(1, TOPIC, replicas=(1, 2), isr=(1, 2), leader=1))
+    assert topics.hashes_version() != version and topics.topic_hash("t") == node.whole_hash() != hashed
 
 
 def test_a_topic_that_changes_between_slices_is_hashed_again() -> None:

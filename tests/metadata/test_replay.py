@@ -13,6 +13,7 @@ from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.fence_broker_record import FenceBrokerRecord
 from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.producer_ids_record import ProducerIdsRecord
@@ -189,6 +190,17 @@ def test_undoing_the_end_of_a_transaction_leaves_it_open_for_an_abort() -> None:
     assert image.in_transaction
     apply(image, AbortTransactionRecord())
     assert image == image_of(FeatureLevelRecord("metadata.version", 30))
+
+
+def test_a_record_without_content_leaves_the_version_of_the_content() -> None:
+    image = image_of(FeatureLevelRecord("metadata.version", 30))
+    before = image.content_version
+    image.mark()
+    apply(image, NoOpRecord())
+    assert (image.offset, image.content_version) == (1, before)
+    image.undo_to(0)
+    apply(image, TopicRecord("t", TOPIC))
+    assert (image.offset, image.content_version) == (1, before + 1)
 
 
 def test_a_snapshot_is_not_taken_inside_a_transaction() -> None:

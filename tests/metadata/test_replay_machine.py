@@ -28,6 +28,7 @@ BESIDE_STATE = {
     "elections_from_elr",
     "epoch",
     "equal_partitions",
+    "idle_count",
     "known_changes",
     "known_partitions",
     "offset",

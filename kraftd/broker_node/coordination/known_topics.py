@@ -66,8 +66,8 @@ class KnownTopics:
         return self._view.image.offset
 
     def hashes_version(self) -> int:
-        """A number that changes with the image, and when the hash of a large topic has become known."""
-        return self._view.image.offset + self._hashed_count
+        """A number that changes with what the image says, and when the hash of a large topic is known."""
+        return self._view.image.content_version + self._hashed_count
 
     def names_version(self) -> int:
         """The offset of the image in which the newest topic was seen first."""
@@ -93,7 +93,7 @@ class KnownTopics:
             self._hashes.pop(name, None)
             return None
         known = self._hashes.get(name)
-        if known is not None and known.version == image.offset:
+        if known is not None and known.version == image.content_version:
             return known.value
         if len(topic.partitions) > PARTITIONS_AT_ONCE:
             if name not in self._hashing:
@@ -103,10 +103,10 @@ class KnownTopics:
         racks = self._racks_of(image)
         replicas = tuple([topic.partitions[index].replicas for index in range(len(topic.partitions))])
         if known is not None and (known.topic_id, known.racks, known.replicas) == (topic.id, racks, replicas):
-            known.version = image.offset
+            known.version = image.content_version
             return known.value
         value = topic_hash(topic.id, name, replicas, racks)
-        self._hashes[name] = _KnownHash(image.offset, topic.id, racks, replicas, value)
+        self._hashes[name] = _KnownHash(image.content_version, topic.id, racks, replicas, value)
         return value
 
     def lacks_hash(self, name: str) -> bool:
@@ -134,7 +134,7 @@ class KnownTopics:
         if topic is None:
             return
         version, racks, partitions, count = (
-            image.offset, self._racks_of(image), topic.partitions, len(topic.partitions)
+            image.content_version, self._racks_of(image), topic.partitions, len(topic.partitions)
         )  # fmt: skip
         hashing = TopicHashing(topic.id, name, count, racks)
         for start in range(0, count, PARTITIONS_A_SLICE):
@@ -150,10 +150,10 @@ class KnownTopics:
 
     def _racks_of(self, image: Image) -> dict[int, str]:
         """The racks of brokers, where they are known; looked up once for all topics of an image."""
-        if self._racks_version != image.offset:
+        if self._racks_version != image.content_version:
             brokers = image.brokers.values()
             racks = {broker.id: broker.rack for broker in brokers if broker.rack is not None}
-            self._racks_version = image.offset
+            self._racks_version = image.content_version
             self._racks = self._racks if racks == self._racks else racks
         return self._racks
 
