@@ -67,6 +67,7 @@ pytestmark = pytest.mark.kafka
 
 TOPIC, GROUP, ID = "early", "early-group", "early-id"
 GROUPS, TRANSACTIONS = 0, 1  # as FindCoordinator has them
+UNKNOWN = 1 << 40  # a producer id of no block
 
 
 def requests() -> list[tuple[Message, int]]:
@@ -103,21 +104,23 @@ def requests() -> list[tuple[Message, int]]:
         (OffsetDeleteRequest(GROUP, deleted), 0),
         (ListGroupsRequest(), 5),
         (InitProducerIdRequest(ID, 60_000), 4),
-        (InitProducerIdRequest(ID, 60_000, 7, 0), 5),
-        (AddPartitionsToTxnRequest([], ID, 7, 0, added), 3),
-        (AddPartitionsToTxnRequest([AddPartitionsToTxnTransaction(ID, 7, 0, False, added)]), 4),
-        (AddPartitionsToTxnRequest([AddPartitionsToTxnTransaction(ID, 7, 0, True, added)]), 4),
-        (AddOffsetsToTxnRequest(ID, 7, 0, GROUP), 3),
-        (EndTxnRequest(ID, 7, 0, True), 4),
-        (EndTxnRequest(ID, 7, 0, True), 5),
+        (InitProducerIdRequest(ID, 60_000, UNKNOWN, 0), 5),
+        (AddPartitionsToTxnRequest([], ID, UNKNOWN, 0, added), 3),
+        (AddPartitionsToTxnRequest([AddPartitionsToTxnTransaction(ID, UNKNOWN, 0, False, added)]), 4),
+        (AddPartitionsToTxnRequest([AddPartitionsToTxnTransaction(ID, UNKNOWN, 0, True, added)]), 4),
+        (AddOffsetsToTxnRequest(ID, UNKNOWN, 0, GROUP), 3),
+        (EndTxnRequest(ID, UNKNOWN, 0, True), 4),
+        (EndTxnRequest(ID, UNKNOWN, 0, True), 5),
         (DescribeTransactionsRequest((ID,)), 0),
         (ListTransactionsRequest(), 0),
     ]
-    found += [(TxnOffsetCommitRequest(ID, GROUP, 7, 0, topics=rows), version) for version in range(2, 6)]
     found += [
-        (TxnOffsetCommitRequest(ID, GROUP, 7, 0, topics=other), 3),
-        (TxnOffsetCommitRequest(ID, "", 7, 0, topics=rows), 3),
-        (TxnOffsetCommitRequest(ID, GROUP, 7, 0, 3, "m", topics=rows), 4),
+        (TxnOffsetCommitRequest(ID, GROUP, UNKNOWN, 0, topics=rows), version) for version in range(2, 6)
+    ]
+    found += [
+        (TxnOffsetCommitRequest(ID, GROUP, UNKNOWN, 0, topics=other), 3),
+        (TxnOffsetCommitRequest(ID, "", UNKNOWN, 0, topics=rows), 3),
+        (TxnOffsetCommitRequest(ID, GROUP, UNKNOWN, 0, 3, "m", topics=rows), 4),
     ]
     return found
 
