@@ -34,6 +34,7 @@ from kraftd.metadata.state import (
 from kraftd.metadata.topic_names import TopicNames
 
 _MAX_ENTRIES_FORGOTTEN_PER_CALL = 8_000  # about 2 ms
+_MOST_OFFSETS = 1 << 56  # between the versions of the content before and after something was undone
 
 
 class Tables:
@@ -45,6 +46,7 @@ class Tables:
         self.offset = -1
         self.epoch = -1
         self.idle_count = 0  # of the applied records that changed nothing
+        self.undo_count = 0  # never undone
         self.features: dict[str, int] = {}  # finalized levels; kraft.version is the quorum's, not here
         self.brokers: dict[int, BrokerState] = {}
         self.registration_offsets: dict[
@@ -150,6 +152,7 @@ class Tables:
     def undo_to(self, offset: int) -> None:
         """Undo the records after an offset, newest first, and stop journaling (leadership was lost)."""
         journal, replica_changes = self._journal, self.replica_changes
+        self.undo_count += 1
         self.replica_changes = None  # what is undone is forgotten, and the undoing no change
         kept = [change for change in self.acl_changes or () if change[0] <= offset]
         if journal is not None:
@@ -197,8 +200,11 @@ class Tables:
 
     @property
     def content_version(self) -> int:
-        """A number that changes with the content: a controller writes a record without one twice a second."""
-        return self.offset - self.idle_count
+        """A number that changes with the content: a controller writes a record without one twice a second.
+
+        Another record may follow at the offset of one that was undone: the number is another one then.
+        """
+        return self.undo_count * _MOST_OFFSETS + self.offset - self.idle_count
 
     def begin_transaction(self) -> None:
         self._journal = self._journal or j.Journal()

@@ -195,12 +195,20 @@ def test_undoing_the_end_of_a_transaction_leaves_it_open_for_an_abort() -> None:
 def test_a_record_without_content_leaves_the_version_of_the_content() -> None:
     image = image_of(FeatureLevelRecord("metadata.version", 30))
     before = image.content_version
-    image.mark()
     apply(image, NoOpRecord())
     assert (image.offset, image.content_version) == (1, before)
-    image.undo_to(0)
     apply(image, TopicRecord("t", TOPIC))
-    assert (image.offset, image.content_version) == (1, before + 1)
+    assert (image.offset, image.content_version) == (2, before + 1)
+
+
+def test_a_record_in_place_of_one_that_was_undone_has_another_version() -> None:
+    image = image_of(FeatureLevelRecord("metadata.version", 30))
+    image.mark()
+    apply(image, NoOpRecord(), TopicRecord("t", TOPIC))
+    undone = image.content_version
+    image.undo_to(0)
+    apply(image, TopicRecord("u", OTHER))
+    assert image.offset == 1 and image.content_version != undone
 
 
 def test_a_snapshot_is_not_taken_inside_a_transaction() -> None:

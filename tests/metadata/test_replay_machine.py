@@ -38,6 +38,7 @@ BESIDE_STATE = {
     "shared_values",
     "transaction_offset",
     "unclean_elections",
+    "undo_count",
 }
 
 

@@ -137,7 +137,7 @@ class RepeatedCommit:
 
     def _knows_topics(self) -> bool:
         topics = self._shards.topics
-        version = topics.version()
+        version = topics.hashes_version()
         if version == self._metadata_version:
             return True
         for topic in self._request.topics:
