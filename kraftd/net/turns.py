@@ -114,9 +114,7 @@ class Turns:
         self._marked = False
 
     def has_ended(self) -> bool:
-        """Return whether the turn that is under way has taken its time: one long request may take two turns'
-        worth, and that is no quiet time.
-        """
+        """Return whether the turn that is under way has taken its time. Unlike `over`, it begins no other."""
         return self._now_ns() >= self._ends_ns
 
     def wait(self, waiter: Waiter) -> None:
