@@ -34,6 +34,7 @@ _TESTED = (
     "kafka-metadata",
     "kafka-server-common",
     "kafka-server",
+    "kafka-storage",
     "kafka-tools",
     "kafka_2.13",
 )
@@ -108,11 +109,13 @@ def suite_libs() -> Path:
 
     Raises FetchError.
     """
-    libs, last = cache_dir() / f"kafka-{KAFKA_VERSION}" / "suite", f"kafka_2.13-{KAFKA_VERSION}-test.jar"
-    if not (libs / last).exists():
+    libs = cache_dir() / f"kafka-{KAFKA_VERSION}" / "suite"
+    # All of them: a cache may be of a time when there were fewer.
+    jars = [libs / f"{artifact}-{KAFKA_VERSION}-test.jar" for artifact in _TESTED]
+    if not all(jar.exists() for jar in jars):
         with locked(f"kafka-{KAFKA_VERSION}"):
-            if not (libs / last).exists():
-                copy_jars(SUITE, libs, last, alone=True)
+            if not all(jar.exists() for jar in jars):
+                copy_jars(SUITE, libs, jars[-1].name, alone=True)
     return libs
 
 

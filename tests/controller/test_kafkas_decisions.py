@@ -6,10 +6,7 @@ and what it answered. The random numbers are Kafka's, so that replicas are place
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,13 +17,13 @@ from kraftd.metadata import metadata_version as mv
 from kraftd.metadata.state import PartitionState
 from kraftd.types import parse_uuid
 from kraftd.wire.record_frame import VersionedRecord, encode_record
-from testkit.fetch import suite_libs
-from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
 from tests.controller.decisions import Columns, World, call_of, calls_differ
+from tests.kafkas_tests.agent import lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 CLASSES = ("ReplicationControlManagerTest", "PartitionChangeBuilderTest", "ClusterControlManagerTest")
+SOURCES = [Path(__file__).with_name("java") / name for name in ("KafkasDecisions.java", "Hex.java")]
 LEAST = 2_500  # decisions, changes of partitions and replayed records of the three
 POLICY = "its policy is a Java class"
 PLACEMENT = "docs/divergence.md: New replicas after a failover"
@@ -100,22 +97,6 @@ def change_differs(columns: Columns) -> str | None:
     return None if made == expected else f"{change}"
 
 
-def written(classes: Sequence[str]) -> list[Columns]:
-    """The lines that KafkasDecisions writes."""
-    javac = find_javac()
-    if javac is None:
-        pytest.skip("no javac beside the java in use")
-    sources, jars = Path(__file__).with_name("java"), sorted(suite_libs().glob("*.jar"))
-    built = compile_java(javac, sources / "KafkasDecisions.java", sources / "Hex.java", beside=jars)
-    path = os.pathsep.join([str(built), *map(str, jars), classpath()])
-    quiet = ("-Djdk.attach.allowAttachSelf=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
-    main = "org.apache.kafka.controller.KafkasDecisions"
-    command = [str(find_java()), *QUICK_START, *quiet, "-cp", path, main, *classes]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
-    assert done.returncode == 0, done.stderr
-    return [line.split("\t") for line in done.stdout.splitlines()]
-
-
 class Comparison:
     """Kafka's lines beside what kraftd does: how much was compared, and what differs, by Kafka's test."""
 
@@ -160,7 +141,7 @@ class Comparison:
 def test_decisions_of_kafkas_own_tests_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "validate_resource", lambda *_: None)  # the tests have a schema of their own
     compared = Comparison()
-    for kind, *columns in written(CLASSES):
+    for kind, *columns in lines_of("org.apache.kafka.controller.KafkasDecisions", CLASSES, *SOURCES):
         compared.take(kind, columns)
     differences = [f"{test}: {text}" for test, text in compared.differences if test not in OTHERWISE]
     assert not differences, "\n".join(differences[:5])

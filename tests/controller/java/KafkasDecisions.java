@@ -24,20 +24,12 @@ import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
+import kraftd.Suite;
 import net.bytebuddy.agent.ByteBuddyAgent;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
-import org.junit.platform.engine.TestExecutionResult;
-import org.junit.platform.engine.discovery.DiscoverySelectors;
-import org.junit.platform.engine.support.descriptor.MethodSource;
-import org.junit.platform.launcher.TestExecutionListener;
-import org.junit.platform.launcher.TestIdentifier;
-import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
-import org.junit.platform.launcher.core.LauncherFactory;
 
-import java.io.PrintStream;
-import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -53,6 +45,8 @@ import java.util.TreeSet;
 import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 
+import static kraftd.Suite.field;
+import static kraftd.Suite.line;
 import static net.bytebuddy.matcher.ElementMatchers.isConstructor;
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
@@ -60,20 +54,17 @@ import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
 /**
  * Runs Kafka's own tests of its controller, and writes each decision that they ask for to the output.
  *
- * A line has columns with tabs between. "replay WORLD RECORD TAKEN": one more record is in force, or not. "call WORLD NAME
- * MILLISECONDS SESSION LEVEL ELR CLUSTER ARGUMENT...", then "done ANSWER RECORDS" or "refused ERROR", is a decision, with
- * a "draw BOUND VALUE" for each random number. "build ... RECORD" is a change of a partition. "test NAME" and "ended
- * STATUS" are the ends of a test. The managers that share a snapshot registry are a world.
+ * "replay WORLD RECORD TAKEN": one more record is in force, or not. "call WORLD NAME MILLISECONDS SESSION LEVEL ELR
+ * CLUSTER ARGUMENT...", then "done ANSWER RECORDS" or "refused ERROR", is a decision, with a "draw BOUND VALUE" for each
+ * random number. "build ... RECORD" is a change of a partition. The managers that share a snapshot registry are a world.
  */
 public class KafkasDecisions {
-    private static final PrintStream OUT = System.out;
     private static final Map<Object, Integer> WORLDS = new IdentityHashMap<>();
     private static final Set<String> MANAGERS =
         Set.of("ReplicationControlManager", "ClusterControlManager", "ConfigurationControlManager", "FeatureControlManager");
     private static int depth = 0;  // of decisions that ask for others
 
     public static void main(String[] classes) {
-        System.setOut(System.err);
         String here = KafkasDecisions.class.getPackageName() + ".";
         new AgentBuilder.Default().
             type(namedOneOf(MANAGERS.stream().map(name -> here + name).toArray(String[]::new))).
@@ -93,22 +84,7 @@ public class KafkasDecisions {
             type(named("org.apache.kafka.metadata.placement.StripedReplicaPlacer")).
             transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Placer.class).on(isConstructor()))).
             installOn(ByteBuddyAgent.install());
-        LauncherFactory.create().execute(
-            LauncherDiscoveryRequestBuilder.request().selectors(
-                Arrays.stream(classes).map(name -> DiscoverySelectors.selectClass(here + name)).collect(Collectors.toList())).build(),
-            new TestExecutionListener() {
-                @Override
-                public void executionStarted(TestIdentifier started) {
-                    if (started.isTest()) started.getSource().map(MethodSource.class::cast).ifPresent(source ->
-                        line("test", source.getJavaClass().getSimpleName() + "." + source.getMethodName()));
-                }
-
-                @Override
-                public void executionFinished(TestIdentifier ended, TestExecutionResult result) {
-                    if (ended.isTest()) line("ended", result.getStatus());
-                }
-            });
-        OUT.flush();
+        Suite.run(Arrays.stream(classes).map(name -> here + name).toArray(String[]::new));
     }
 
     public static class Replay {
@@ -181,29 +157,8 @@ public class KafkasDecisions {
         }
     }
 
-    private static void line(Object... columns) {
-        StringJoiner line = new StringJoiner("\t");
-        for (Object column : columns) line.add(String.valueOf(column).replace('\n', ' '));
-        OUT.println(line);
-    }
-
     public static void written(String before, ApiMessageAndVersion record) {
         line("build", before, record == null ? "none" : hex(record));
-    }
-
-    private static Object field(Object object, String name) {
-        for (Class<?> type = object.getClass(); type != null; type = type.getSuperclass()) {
-            try {
-                Field field = type.getDeclaredField(name);
-                field.setAccessible(true);
-                return field.get(object);
-            } catch (NoSuchFieldException e) {
-                continue;  // of a superclass
-            } catch (IllegalAccessException e) {
-                throw new IllegalStateException(e);
-            }
-        }
-        return null;
     }
 
     private static int world(Object manager) {
