@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kraftd.answers.client_fetches import ClientFetches
 from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.log_source import METADATA_KEY, LogSource
-from kraftd.answers.node import AnsweringNode, Slices
+from kraftd.answers.node import AnsweringNode
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.client_quotas import AnyFetchResponse, ClientQuotas
@@ -19,7 +19,6 @@ from kraftd.broker_node.directories.cordoning import Cordoning
 from kraftd.broker_node.directories.damaged_logs import DamagedLogs
 from kraftd.broker_node.directories.log_moves import LogMoves
 from kraftd.broker_node.directories.log_questions import LogQuestions
-from kraftd.broker_node.directories.strays import set_strays_aside
 from kraftd.broker_node.effects import BrokerFailed, OfPartition
 from kraftd.broker_node.events import (
     AppendEnded,
@@ -36,6 +35,7 @@ from kraftd.broker_node.events import (
 from kraftd.broker_node.fetching.fetcher import FetchSettings
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.fetching.ports import NodePorts
+from kraftd.broker_node.hosting import Hosting
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
 from kraftd.broker_node.own_requests import HEARTBEATS, OwnRequests
 from kraftd.broker_node.partitions.cleaner_configs import CleanerConfigs
@@ -55,7 +55,6 @@ from kraftd.fetch.sessions import replica_of
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.metadata.metadata_version import allows_cordoned_directories
-from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr
 from kraftd.partition.partition import FOLLOWER, Partition
 from kraftd.requests.call import Call
@@ -71,7 +70,6 @@ if TYPE_CHECKING:
     from kraftd.broker_node.coordination.group_coordination import GroupCoordination
 
 LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of calls count from 1
-CHANGES_PER_CALLBACK = 50  # of hosted partitions: each opens a log
 
 
 class BrokerNode(AnsweringNode):
@@ -117,7 +115,7 @@ class BrokerNode(AnsweringNode):
         self.log_questions = LogQuestions(self.outbox, self.guarded)
         self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
         self.producer_ids = ProducerIds(self.ask_controller, lambda: self.identity)
-        assignments = DirectoryAssignments(self.ask_controller, lambda: self.identity, self._become_ready)
+        assignments = DirectoryAssignments(self.ask_controller, lambda: self.identity, self.become_ready)
         self.directory_assignments, begun = assignments, self.log_questions.moves_begun
         self.log_moves = LogMoves(view, self.outbox, self.replicas, assignments, self.cordoning, begun)
         self.damaged_logs = DamagedLogs(view, self.replicas, assignments, self.on_leadership)
@@ -137,10 +135,8 @@ class BrokerNode(AnsweringNode):
         self.serves_share_groups = lambda: self.coordinators.shares.is_enabled()
         self.verifications = Verifications(self, static)
         self.client_fetches = ClientFetches(self, self.source, self.source.take, limits, new_session_id)
-        self._found: dict[tuple[str, int], Uuid | None] | None = None  # logs at the start, until hosted
-        self._is_changing = self._has_failed = self._was_unfenced = False
-        self._is_hosting = False  # the partitions of the metadata that the broker began with
-        self._image = view.image  # whose partitions are hosted
+        self._has_failed = self._was_unfenced = False
+        self._hosting = Hosting(self)
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
         self.handlers |= self._of_logs() | self.log_moves.handlers() | self.coordinators.handlers()
 
@@ -306,16 +302,16 @@ class BrokerNode(AnsweringNode):
     def on_answered(self, event: Answered) -> None:
         if event.request_id == LIFECYCLE_REQUEST:
             self.lifecycle.answered(event.message, self.now_ms)
-            if not self._is_hosting:
-                self._follow_metadata()
+            if not self._hosting.has_begun:
+                self._hosting.follow_metadata()
         elif not self.own_requests.answered(event.request_id, event.message, self.now_ms):
             super().on_answered(event)
 
-    def _become_ready(self) -> None:
+    def become_ready(self) -> None:
         """Be ready to serve once the metadata is known, and the logs of all hosted partitions are open."""
         self.produces.log_waits.release(self.now_ms)
         waits = self.replicas.opening_count or self.directory_assignments.has_found_again
-        if self.view.is_loaded and self._is_hosting and not waits:
+        if self.view.is_loaded and self._hosting.has_begun and not waits:
             self.lifecycle.ready(self.now_ms)
 
     def _communicate(self) -> None:
@@ -341,7 +337,7 @@ class BrokerNode(AnsweringNode):
         self.client_fetches.changed(METADATA_KEY)
         self._cordon()
         self._cleaner_configs.refresh()
-        self._follow_metadata()
+        self._hosting.follow_metadata()
 
     def _cordon(self) -> None:
         """Follow what `cordoned.log.dirs` names."""
@@ -349,72 +345,12 @@ class BrokerNode(AnsweringNode):
             self.lifecycle.directories_cordoned(self.cordoning.directory_ids, self.now_ms)
 
     def _on_logs_loaded(self, event: LogsLoaded) -> None:
-        self._found = event.topic_ids
         self.cordoning.loaded(event.directories)
         self._cordon()
-        self._follow_metadata()
+        self._hosting.logs_loaded(event.topic_ids)
 
-    def _follow_metadata(self) -> None:
-        """Take what has changed of the hosted partitions, once the metadata and the logs are known.
-
-        Logs are not opened before the metadata has caught up with the registration. A log may be younger than
-        what is replayed at a start, and be taken for that of a former topic.
-        """
-        is_known = self.view.is_loaded and self.lifecycle.is_caught_up
-        if is_known and self._found is not None and not self._is_changing:
-            self._is_changing = True
-            self.go_on(self._change())
-
-    def _host(self) -> Slices:
-        """Host the partitions of the metadata so far, by the newest change of each."""
-        newest: dict[tuple[str, int], ReplicaChange] = {}
-        while changes := self.view.take_replica_changes(CHANGES_PER_CALLBACK):
-            newest |= {(change.topic, change.partition): change for change in changes}
-            yield
-        assert self._found is not None
-        yield from set_strays_aside(self._found, newest, self.outbox)
-        self._found = {}
-        for number, change in enumerate(newest.values(), 1):
-            self.replicas.begin(change)
-            if not number % CHANGES_PER_CALLBACK:
-                yield
-        self._is_hosting = True
-
-    def _change(self) -> Slices:
-        if not self._is_hosting:
-            yield from self._host()
-        while changes := self.view.take_replica_changes(CHANGES_PER_CALLBACK):
-            for change in changes:
-                key = change.topic, change.partition
-                before = self.replicas.get(*key)
-                effects = self.replicas.apply(change, self.now_ms)
-                hosted = self.replicas.get(*key)
-                if hosted is not None:
-                    self.follow_up(hosted, effects)
-                if before is not None:
-                    self.on_leadership(before, hosted)
-            yield
-        self._topics_deleted(self.view.take_removed_topics())
-        self._forget_unlisted()
-        self._is_changing = False
-        self._become_ready()
-
-    def _forget_unlisted(self) -> None:
-        """After a snapshot has replaced the image, drop the partitions and topics that it lacks."""
-        view = self.view
-        if view.image is self._image or view.applied_end_offset < view.high_watermark:
-            return
-        former, self._image = self._image, view.image
-        gone_topics = former.topics.keys() - view.image.topics.keys()
-        self._topics_deleted([(former.topics[id].name, id) for id in gone_topics])
-        listed = set(view.image.partitions_of(view.node_id))
-        for hosted in list(self.replicas):
-            if (hosted.topic_id, hosted.index) not in listed:
-                gone = ReplicaChange(-1, hosted.topic_id, hosted.topic, hosted.index, None)
-                self.replicas.apply(gone, self.now_ms)
-                self.on_leadership(hosted, None)
-
-    def _topics_deleted(self, topics: list[tuple[str, Uuid]]) -> None:
+    def topics_deleted(self, topics: list[tuple[str, Uuid]]) -> None:
+        """Forget what is known of topics that are gone."""
         for name, _ in topics:
             if name not in self.view.image.topic_names():
                 self.replicas.traffic.forget(name)
@@ -443,11 +379,11 @@ class BrokerNode(AnsweringNode):
                 self.follow_up(hosted, effects)
                 self.on_leadership(None, hosted)
                 self.client_fetches.changed(hosted.topic_id)
-        self._become_ready()
+        self.become_ready()
 
     def _on_log_not_opened(self, event: LogNotOpened) -> None:
         self.damaged_logs.not_opened(event)
-        self._become_ready()
+        self.become_ready()
 
     def _on_log_truncated(self, event: LogTruncated) -> None:
         hosted = self.replicas.get(event.topic, event.partition)
