@@ -38,8 +38,8 @@ from kraftd.broker_node.fetching.ports import NodePorts
 from kraftd.broker_node.hosting import Hosting
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
 from kraftd.broker_node.own_requests import HEARTBEATS, OwnRequests
-from kraftd.broker_node.partitions.cleaner_configs import CleanerConfigs
 from kraftd.broker_node.partitions.isr_changes import IsrChanges
+from kraftd.broker_node.partitions.live_configs import LiveConfigs
 from kraftd.broker_node.partitions.partition_source import PartitionSource
 from kraftd.broker_node.partitions.produces import Produces
 from kraftd.broker_node.partitions.record_deletions import RecordDeletions
@@ -111,7 +111,6 @@ class BrokerNode(AnsweringNode):
             selects_by_rack=static.value("replica.selector.class") == RACK_AWARE,
         )
         self.cordoning = Cordoning(configs, static, self.outbox)
-        self._cleaner_configs = CleanerConfigs(view, static, self.outbox)
         self.log_questions = LogQuestions(self.outbox, self.guarded)
         self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
         self.producer_ids = ProducerIds(self.ask_controller, lambda: self.identity)
@@ -128,6 +127,7 @@ class BrokerNode(AnsweringNode):
             static.integer("replica.lag.time.max.ms"),
         )
         self.fetchers = ReplicaFetchers(static.settings(FetchSettings), NodePorts(self, static))
+        self._live_configs = LiveConfigs(view, static, self.outbox, self.fetchers.resize)
         wait_ms, limits = settings.request_timeout_ms, settings.session_limits
         self.topic_creation = TopicCreation(static, self.ask_controller, self.outbox, wait_ms)
         self.coordinators = LateCoordinators(self, static, new_uuid)
@@ -336,7 +336,7 @@ class BrokerNode(AnsweringNode):
         self.lifecycle.metadata_moved(self.view.image, self.now_ms)
         self.client_fetches.changed(METADATA_KEY)
         self._cordon()
-        self._cleaner_configs.refresh()
+        self._live_configs.refresh()
         self._hosting.follow_metadata()
 
     def _cordon(self) -> None:

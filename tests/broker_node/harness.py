@@ -15,6 +15,7 @@ from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.broker_node.routes import broker_registry
 from kraftd.configdef.node import NodeConfig
+from kraftd.controller.configs.resources import ResourceType
 from kraftd.host.broker_logs.broker_logs import Schedules
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.cluster_view import NodeView
@@ -32,6 +33,11 @@ from kraftd.messages.alter_partition_reassignments_request import (
 from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
@@ -313,6 +319,13 @@ class BrokerHarness(Harness):
             self.timer.run_soon()
         self.advance(end_ms - self.clock.ms)
         self.timer.run_soon()
+
+    def set_broker_config(self, key: str, value: str) -> None:
+        """Set a dynamic config of all brokers."""
+        change = AlterConfigsResource(ResourceType.BROKER, "", [AlterableConfig(key, 0, value)])
+        answer = self.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest([change]), 9)
+        assert not answer.responses[0].error_code, answer
+        self.pass_time(10)
 
     # -- clients
 

@@ -278,6 +278,33 @@ def test_partitions_take_turns_where_the_leader_makes_no_session(
     assert turns == [turns[0], turns[1]] * 2 and set(turns) == {0, 1}
 
 
+def test_a_new_number_of_fetchers_divides_the_partitions_at_once__kip226(
+    follower: Follower,
+) -> None:
+    follower.take_fetch()
+    under_way = follower._last
+    follower.harness.set_broker_config("num.replica.fetchers", "2")
+    (moved,) = follower.named(follower.take_fetch())  # of the other fetcher
+    other_fetch = follower._last
+    line = ("info", "num.replica.fetchers changes", {"now": 2, "before": 1})
+    assert line in follower.harness.broker_lines.all
+
+    topics = [
+        FetchableTopicResponse(
+            "", follower.topic_id, [PartitionData(n, 0, 0, -1, 0, records=batch(0)) for n in range(2)]
+        )
+    ]
+    follower.answer(under_way, FetchResponse(0, 0, 7, topics))
+    assert [follower.partition(n).log_end_offset for n in range(2)] == [int(n != moved) for n in range(2)]
+    request = follower.take_fetch()  # of the former fetcher, which closes the moved partition
+    assert list(follower.named(request)) == [1 - moved]
+    assert [one.partitions for one in request.forgotten_topics_data] == [(moved,)]
+    follower._last = other_fetch
+    follower.session_id = 8
+    follower.answer_fetch(PartitionData(moved, 0, 0, -1, 0, records=batch(0)))
+    assert follower.partition(moved).log_end_offset == 1
+
+
 def test_corrupt_records_are_not_written(follower: Follower) -> None:
     damaged = bytearray(batch(0, 2))
     damaged[-1] ^= 1

@@ -14,6 +14,7 @@ from kraftd.wire.error_code import ErrorCode
 
 # The first level of metadata.version with a version of Fetch among brokers (Kafka's MetadataVersion).
 FETCH_VERSIONS = ((27, 18), (21, 17), (19, 16), (10, 15), (9, 14), (7, 13))
+MOVED_PER_SLICE = 500  # partitions, from one fetcher to another
 
 
 def fetch_version(metadata_version: int) -> int:
@@ -65,6 +66,28 @@ class ReplicaFetchers:
             found = Fetcher(leader_id, number, self._settings, self._node)
             self._fetchers[leader_id, number] = found
         return found
+
+    def resize(self, count: int) -> None:
+        """Let `count` fetchers a leader divide the partitions among them (`num.replica.fetchers`).
+
+        A partition that another fetcher takes over is fetched from the end of its log. No append of its is
+        unwritten: each ends with the step of its answer.
+        """
+        self._settings = self._settings._replace(num_replica_fetchers=count)
+        self._node.go_on(self._divide_anew())
+
+    def _divide_anew(self) -> Iterator[None]:
+        for number, key in enumerate(list(self._of), 1):
+            before = self._of.get(key)
+            if before is not None:  # else it is followed no more
+                followed = before.followed[key]
+                after = self._fetcher(before.leader_id, followed.hosted)
+                if after is not before:
+                    before.remove(key)
+                    self._of[key] = after
+                    after.add(key, followed)
+            if not number % MOVED_PER_SLICE:
+                yield
 
     def _forget(self, key: Key) -> None:
         fetcher = self._of.pop(key, None)
