@@ -22,12 +22,13 @@ from kraftd.wire.compaction import SECRET_BYTES, SLOT_BYTES, KeyOffsets
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 LOGS_PER_SLICE = 500
+LEAST_IO_BYTES = 4 << 10  # a batch that is longer is read whole in any case
 _SEGMENTS_PER_SLICE = 50  # a look at a segment reads files
 
 
 class CleanerSettings(NamedTuple):
     """Kafka's keys (`NodeConfig.settings`), with its defaults. One log is cleaned at a time: of the table of
-    keys it gets one thread's share.
+    keys and of the buffers it gets one thread's share.
 
     secret: of the hashes of keys. limit is called in the thread for bytes read or written, with the greatest
     number a second, and may wait.
@@ -38,6 +39,7 @@ class CleanerSettings(NamedTuple):
     log_cleaner_threads: int = 1
     log_cleaner_dedupe_buffer_size: int = 128 << 20
     log_cleaner_io_buffer_load_factor: float = 0.9
+    log_cleaner_io_buffer_size: int = 512 << 10
     log_cleaner_io_max_bytes_per_second: float = float("inf")
     secret: bytes = bytes(SECRET_BYTES)
     limit: Callable[[int, float], None] = lambda size_bytes, bytes_per_s: None
@@ -50,6 +52,11 @@ class CleanerSettings(NamedTuple):
     def slots(self) -> int:
         """How many keys the table of one cleaning has room for."""
         return self.log_cleaner_dedupe_buffer_size // max(1, self.log_cleaner_threads) // SLOT_BYTES
+
+    @property
+    def io_bytes(self) -> int:
+        """How much is read, or written, at once. As in Kafka, half of the buffers is for reading."""
+        return max(LEAST_IO_BYTES, self.log_cleaner_io_buffer_size // max(1, self.log_cleaner_threads) // 2)
 
 
 class Chosen(NamedTuple):
@@ -201,7 +208,7 @@ class LogCleaner:
         offsets = found.first_uncleanable - found.first_dirty
         enough = ceil(offsets / load_factor) + 1  # a table that is not needed is not made
         keys = KeyOffsets(most_keys, min(slots, enough), settings.secret)
-        return Cleaning(log, found, keys, producers, now_ms, pause)
+        return Cleaning(log, found, keys, producers, now_ms, pause, settings.io_bytes)
 
     def cleaned(self, chosen: Chosen, cleaning: Cleaning, elapsed_ms: int) -> WriteJob:
         """Note a cleaning that has ended; returns the work that writes the checkpoint."""

@@ -10,7 +10,7 @@ import pytest
 from kraftd.broker_node.effects import OfPartition
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.host.broker_logs import log_cleaning
-from kraftd.log_dirs.cleaner import CleanerSettings
+from kraftd.log_dirs.cleaner import LEAST_IO_BYTES, CleanerSettings
 from kraftd.log_dirs.offset_checkpoint import decode_offsets
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -80,6 +80,21 @@ def test_a_dirty_log_is_cleaned_after_the_backoff_and_has_a_checkpoint(
     put(harness, b"k0", b"6")
     harness.pass_time(BACKOFF_MS)
     assert len(rows(harness)) == 4  # a quarter is dirty: less than min.cleanable.dirty.ratio
+
+
+def test_buffers_of_the_cleaner_follow_their_config_and_take_any_batch__kip226(
+    harness: BrokerHarness,
+) -> None:
+    settings = harness.executor.cleaning.cleaner.settings
+    assert settings.io_bytes == 256 << 10
+    harness.set_broker_config("log.cleaner.io.buffer.size", "0")
+    settings = harness.executor.cleaning.cleaner.settings
+    assert (settings.log_cleaner_io_buffer_size, settings.io_bytes) == (0, LEAST_IO_BYTES)
+    long = b"v" * (3 * LEAST_IO_BYTES)
+    for number in range(6):
+        put(harness, b"k%d" % (number % 2), long)
+    harness.pass_time(BACKOFF_MS)
+    assert [offset for offset, _, value in rows(harness) if value == long] == [3, 4, 5]
 
 
 def test_all_dirty_logs_are_cleaned_one_after_the_other(harness: BrokerHarness) -> None:

@@ -35,7 +35,7 @@ from kraftd.wire.compaction import KeyOffsets, delete_horizon_ms, with_records, 
 from kraftd.wire.end_marker import read_end_marker
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
-WRITTEN_AT_ONCE_BYTES = 256 << 10
+DEFAULT_IO_BYTES = 256 << 10
 _OPEN_FILES = 8
 
 Pause = Callable[[int], None]
@@ -45,6 +45,7 @@ Pause = Callable[[int], None]
 class Cleaning:
     """See the module. producers: those that are active, as a snapshot of the log end has them.
 
+    io_bytes: how much is read, or written, at once.
     end_offset: where the next cleaning begins, once `note_keys` has run. read_bytes counts both passes,
     copied_bytes the second: what was read to be written anew. Each method of a thread raises
     CorruptStorage, StorageError, FileNotFoundError for a segment that was removed meanwhile.
@@ -58,6 +59,7 @@ class Cleaning:
         producers: Iterable[SnapshotEntry],
         now_ms: int,
         pause: Pause,
+        io_bytes: int = DEFAULT_IO_BYTES,
     ) -> None:
         self.log = log
         self.found = found
@@ -68,6 +70,7 @@ class Cleaning:
         self._producers: Mapping[int, SnapshotEntry] = {one.producer_id: one for one in producers}
         self._now_ms = now_ms
         self._pause = pause
+        self._io_bytes = io_bytes
         self._settings = log.settings
         self._directory = log.directory
         self._log_start, self._log_end = log.log_start, log.log_end
@@ -150,7 +153,7 @@ class Cleaning:
                     data = self._cleaned(batch)
                     if data is not None:
                         output.add(data)
-                    if output.is_full:
+                    if output.size_bytes >= self._io_bytes:
                         self._written(output.flush())
             self._written(output.flush())
             cleaned.finish(self._directory, written.opened)
@@ -184,7 +187,7 @@ class Cleaning:
         path = segment.path(self._directory)
         file, end = files.opened(path), segment.end_position
         try:
-            for batch in scan(file, position, end, chunk_bytes=WRITTEN_AT_ONCE_BYTES):
+            for batch in scan(file, position, end, chunk_bytes=self._io_bytes):
                 yield batch
                 self.read_bytes += batch.header.size_bytes
                 self._pause(batch.header.size_bytes)
@@ -276,24 +279,20 @@ class _Output:
         self._index = segment.writable_index(interval_bytes, directory, files.opened)
         self._views: list[bytes | memoryview] = []
         self._position = 0
-        self._size_bytes = 0
-
-    @property
-    def is_full(self) -> bool:
-        return self._size_bytes >= WRITTEN_AT_ONCE_BYTES
+        self.size_bytes = 0  # of what is not written yet
 
     def add(self, data: bytes | memoryview) -> None:
         header = parse_header(data)
         self._segment.add(header.last_offset, header.max_timestamp_ms, len(data), self._index)
         self._views.append(data)
-        self._size_bytes += len(data)
+        self.size_bytes += len(data)
 
     def flush(self) -> int:
         """Write what was added; returns its size."""
-        size_bytes = self._size_bytes
+        size_bytes = self.size_bytes
         if size_bytes:
             self._files.opened(self._segment.path(self._directory)).write_views(self._position, self._views)
             self._segment.spill(self._directory, self._files.opened)
         self._position += size_bytes
-        self._views, self._size_bytes = [], 0
+        self._views, self.size_bytes = [], 0
         return size_bytes
