@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 /**
  * Runs classes of Kafka's own tests, while an agent writes what they ask Kafka for to the output.
  *
- * A line has columns with tabs between. "test NAME" and "ended STATUS" are the ends of a test.
+ * A line has columns with tabs between. "test NAME" and "ended STATUS WHY" are the ends of a test.
  */
 public final class Suite {
     private static final PrintStream OUT = System.out;
@@ -39,7 +39,7 @@ public final class Suite {
 
                 @Override
                 public void executionFinished(TestIdentifier ended, TestExecutionResult result) {
-                    if (ended.isTest()) line("ended", result.getStatus());
+                    if (ended.isTest()) line("ended", result.getStatus(), result.getThrowable().map(String::valueOf).orElse(""));
                 }
             });
         OUT.flush();
