@@ -50,7 +50,7 @@ from kraftd.runtime.reporting import logs
 from kraftd.runtime.runner import Runner
 from kraftd.runtime.security.tls_watch import TlsWatch
 from kraftd.runtime.security.token_refresh import TokenRefresh
-from kraftd.runtime.stop_limit import StopLimit
+from kraftd.runtime.stop_limit import StopWatch
 from kraftd.types import Endpoint, uuid_text
 
 if TYPE_CHECKING:
@@ -385,8 +385,8 @@ class Daemon:
         self._stopping = True
         self.log.info("stopping", why=why)
         self.runner.after_step = self._idle
-        limit = StopLimit(self.config.shutdown_timeout_ms, self.runner.led_count)
-        self.loop.call_later(limit.period_ms / 1000, self._out_of_time, limit)
+        limit_ms = self.config.shutdown_timeout_ms
+        StopWatch(self.runner, limit_ms, self.loop.call_later, self.log, self._finish).start()
         self.runner.stop_served()
         self._idle()
 
@@ -425,13 +425,6 @@ class Daemon:
         """
         core = self.runner.node.core
         return core.voters.ids == [self.config.node_id]
-
-    def _out_of_time(self, limit: StopLimit) -> None:
-        if not limit.is_reached(self.runner.led_count):
-            self.loop.call_later(limit.period_ms / 1000, self._out_of_time, limit)
-            return
-        self.log.warning("stopping took too long", in_flight=len(self.runner.node.decisions.parked))
-        self._finish()
 
     def _finish(self) -> None:
         if not self._end.done():

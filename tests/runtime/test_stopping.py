@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-from kraftd.runtime.daemon import Daemon
-from kraftd.runtime.stop_limit import StopLimit
+from kraftd.runtime.stop_limit import StopLimit, StopWatch
 from testkit.process import free_port
 from tests.cli.run import announcement, command, run, write_config
 
@@ -34,32 +34,56 @@ def test_a_stop_waits_no_longer_than_apache_kafkas_for_its_controlled_shutdown()
     assert [limit.is_reached(1_000 - number) for number in range(1, 31)] == [False] * 29 + [True]
 
 
-class Stopping:
-    """A daemon with brokers that lead partitions, as its stop sees it."""
+class Loop:
+    """A runner whose brokers lead partitions, with the timers and lines of its stop."""
 
-    def __init__(self) -> None:
-        self.runner = SimpleNamespace(led_count=0, node=SimpleNamespace(decisions=SimpleNamespace(parked=())))
-        self.log = SimpleNamespace(warning=lambda *_, **__: None)
-        self.loop = self
-        self.later: list[float] = []
+    def __init__(self, led_count: int, limit_ms: int = LIMIT_MS) -> None:
+        self.led_count = led_count
+        self.node = SimpleNamespace(decisions=SimpleNamespace(parked=("a call",)))
+        self.lines: list[tuple[str, dict[str, int]]] = []
         self.is_over = False
+        self.now_s = 0.0
+        self._later: list[tuple[float, Callable[[], None]]] = []
+        log = SimpleNamespace(info=self.line, warning=self.line)
+        StopWatch(self, limit_ms, self.call_later, log, self.finish).start()  # type: ignore[arg-type]
 
-    def call_later(self, delay_s: float, *_: object) -> None:
-        self.later.append(delay_s)
+    def call_later(self, delay_s: float, act: Callable[[], None]) -> None:
+        self._later.append((self.now_s + delay_s, act))
 
-    def _finish(self) -> None:
+    def line(self, text: str, **fields: int) -> None:
+        self.lines.append((text, fields))
+
+    def finish(self) -> None:
         self.is_over = True
 
-    _out_of_time = Daemon._out_of_time
+    def pass_time(self, seconds: float) -> None:
+        self.now_s += seconds
+        due, self._later = (
+            [one for one in self._later if one[0] <= self.now_s],
+            [one for one in self._later if one[0] > self.now_s],
+        )
+        for _, act in due:
+            act()
 
 
-def test_the_daemon_asks_again_after_as_long() -> None:
-    stopping, limit = Stopping(), StopLimit(LIMIT_MS, 2)
-    stopping.runner.led_count = 1
-    stopping._out_of_time(limit)  # type: ignore[misc]
-    assert stopping.later == [LIMIT_MS / 1000] and not stopping.is_over
-    stopping._out_of_time(limit)  # type: ignore[misc]
-    assert stopping.is_over
+def test_a_stop_that_goes_on_is_looked_at_again_after_as_long() -> None:
+    loop = Loop(led_count=2)
+    loop.led_count = 1
+    loop.pass_time(10)
+    assert not loop.is_over and loop.lines == [("still stopping", {"led_partitions": 1, "in_flight": 1})]
+    loop.pass_time(10)
+    assert loop.is_over
+    assert loop.lines[1:] == [("stopping took too long", {"led_partitions": 1, "in_flight": 1})]
+    loop.pass_time(10)
+    assert len(loop.lines) == 2
+
+
+def test_a_stop_with_a_long_limit_says_every_10_seconds_how_many_are_led() -> None:
+    loop = Loop(led_count=300, limit_ms=600_000)
+    for led_count in (200, 100, 0):
+        loop.led_count = led_count
+        loop.pass_time(10)
+    assert [fields["led_partitions"] for _, fields in loop.lines] == [200, 100, 0] and not loop.is_over
 
 
 def test_one_of_two_voters_stops_although_the_other_is_down(tmp_path: Path) -> None:
