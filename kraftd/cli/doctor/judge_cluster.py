@@ -22,7 +22,7 @@ def judge_registered(image: Image) -> Iterator[Finding]:
     brokers = sorted(image.brokers.values(), key=lambda one: one.id)
     for one in brokers:
         if one.in_controlled_shutdown:
-            yield note("brokers", f"node {one.id}", "this broker is shutting down")
+            yield _judge_shutdown(one, image.led_count(one.id))
         elif one.fenced:
             remedy = (
                 "start it, or read its log: its heartbeats do not arrive; if it is gone for good: "
@@ -32,6 +32,18 @@ def judge_registered(image: Image) -> Iterator[Finding]:
             yield warning("brokers", f"node {one.id}", text, remedy)
     if brokers and all(one.is_active for one in brokers):
         yield ok("brokers", "cluster", f"no broker of {len(brokers)} is fenced")
+
+
+def _judge_shutdown(broker: BrokerState, led_count: int) -> Finding:
+    """A broker in controlled shutdown: the controller moves its leaderships away, and then it ends."""
+    node = f"node {broker.id}"
+    if broker.fenced:
+        return note("brokers", node, "this broker was shut down", "start it again when it is wanted")
+    if led_count:
+        text = f"this broker is shutting down: {partitions_text(led_count)} that it leads are to move away"
+        return note("brokers", node, text, "wait: its log and `kraftd doctor` show how many are left")
+    text = "this broker is shutting down: it leads no partition any more, and ends next"
+    return note("brokers", node, text, "if that stays so, read its log, or see whether its process hangs")
 
 
 def judge_directories(image: Image) -> Iterator[Finding]:

@@ -74,6 +74,18 @@ def test_fenced_brokers_are_warnings_and_leaving_ones_notes() -> None:
     assert [one[:2] for one in found] == [(Level.WARNING, "node 2"), (Level.NOTE, "node 3")]
 
 
+def test_a_broker_in_controlled_shutdown_is_described_by_what_it_still_leads() -> None:
+    leaving = broker(3, leaving=True)
+    leads = image_of(leaving, *(partition(index, 3, (3, 1)) for index in range(2)))
+    assert shown(list(judge_registered(leads))) == [
+        (Level.NOTE, "node 3", "this broker is shutting down: 2 partitions that it leads are to move away")
+    ]
+    (found,) = judge_registered(image_of(leaving))
+    assert found.text == "this broker is shutting down: it leads no partition any more, and ends next"
+    (found,) = judge_registered(image_of(broker(3, fenced=True, leaving=True)))
+    assert (found.level, found.text) == (Level.NOTE, "this broker was shut down")
+
+
 def test_partitions_without_a_leader_and_with_too_few_replicas_are_named() -> None:
     brokers = broker(1), broker(2)
     well = image_of(*brokers, partition(0, 1, (1, 2)))
