@@ -161,6 +161,7 @@ def serve_broker(
             cleaner_settings(static, rng.uuid()),
         )
         runner.log_cleaner = made.cleaning.cleaner
+        runner.full_directories = made.logs.full_directories
         return made
 
     every = runner.roads()

@@ -51,6 +51,7 @@ from kraftd.security.principals import Principal
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.log_dirs.cleaner import LogCleaner
+    from kraftd.log_dirs.full_directories import FullDirectories
     from kraftd.runtime.served_node import ServedNode
 
 SWEEP_S = 5.0
@@ -127,6 +128,7 @@ class Runner(NodeExecutor):
         self.audit = AuditStream(config.audit_log, node.identity.node_id, log)
         self.served: list[ServedNode] = []  # the nodes beside the controller
         self.log_cleaner: LogCleaner | None = None  # of the broker among them
+        self.full_directories: FullDirectories | None = None  # of that broker
         self._by_listener: dict[str, ServedNode] = {}
         self.security = security
         self.logins = Logins(

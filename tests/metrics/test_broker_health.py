@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kraftd.log_dirs.full_directories import SURE_MS
 from kraftd.metrics.state.health import MAX_NAMED, Health, health
 from kraftd.metrics.status_page.causes import Cause
 from kraftd.metrics.status_page.status import status
+from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing, in_directory
 from tests.metrics.watched import readings
@@ -14,7 +16,8 @@ from tests.metrics.watched import readings
 
 def seen(harness: BrokerHarness) -> tuple[Health, list[Cause]]:
     cleaner = harness.executor.cleaning.cleaner
-    found = readings(harness, clients=harness.broker, log_cleaner=cleaner)
+    full = harness.executor.logs.full_directories.ages_ms()
+    found = readings(harness, clients=harness.broker, log_cleaner=cleaner, full_directories=full)
     return health(found), status(found, None).causes
 
 
@@ -57,6 +60,40 @@ def test_directories_and_partitions_that_failed_are_named(tmp_path: Path) -> Non
         "The logs of 2 partitions of broker 100 cannot be used.",
         [f"t-{n}: its log directory or its log failed" for n in lost],
     )
+
+
+def test_a_full_disk_of_records_is_named_until_a_write_succeeds_or_it_has_room(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t")
+    path = harness.directories.logs["t", 0].parent
+    for mends_by_writing in (True, False):
+        used = sum(map(harness.disk.size_bytes, harness.disk.paths()))
+        harness.disk.capacity_bytes = used + 10
+        assert harness.produce("t", records()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        harness.disk.capacity_bytes = None
+        harness.pass_time(2_000)
+        found, causes = seen(harness)
+        assert found.broker is not None and list(found.broker.full_directories) == [path]
+        assert 2 <= found.broker.full_directories[path] < 3
+        assert found.ready and found.broker.offline_directories == {}  # other directories may have room
+        named = next(one for one in causes if "No room" in one.what)
+        assert named.severity == "critical"
+        assert named.details == [f"{path}: make room on its disk; the last write was refused 2 s ago"]
+        if mends_by_writing:
+            assert not harness.produce("t", records()).error_code
+        else:
+            harness.pass_time(SURE_MS)
+        found, _ = seen(harness)
+        assert found.broker is not None and found.broker.full_directories == {}
+
+
+def test_a_stopping_node_shows_how_many_partitions_it_still_leads(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 3)
+    found = health(at := readings(harness, clients=harness.broker, stopping=True))
+    assert (found.ready, found.state) == (False, "stopping")
+    assert found.broker is not None and found.broker.led_partitions == 3
+    assert status(at, None).causes[0].what == "Node 100 is stopping. It still leads 3 partitions."
 
 
 def test_logs_that_cannot_be_cleaned_are_named(tmp_path: Path) -> None:

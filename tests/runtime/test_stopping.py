@@ -78,7 +78,7 @@ def test_a_stop_that_goes_on_is_looked_at_again_after_as_long() -> None:
     assert len(loop.lines) == 2
 
 
-def test_a_stop_with_a_long_limit_says_every_10_seconds_how_many_are_led() -> None:
+def test_a_stop_with_a_long_limit_logs_every_10_seconds_how_many_are_led() -> None:
     loop = Loop(led_count=300, limit_ms=600_000)
     for led_count in (200, 100, 0):
         loop.led_count = led_count

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
-from kraftd.cli.doctor.findings import Finding, problem, replace_log, warning
+from kraftd.cli.doctor.findings import Finding, note, problem, replace_log, warning
+from kraftd.cli.doctor.judge_cluster import partitions_text
+from kraftd.metrics.state.health import STOPPING
 from kraftd.metrics.state.slow_fetches import SlowFetches, described
 from kraftd.types import address_text
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 1 << 20
 REMEDY = "restore its files from another replica and restart the broker; until then the log is not cleaned"
 REPLACE = replace_log("the broker")
+MAKE_ROOM = "make room on that disk; the broker needs no restart"
 SLOW = "mend what is slow; until it has caught up, its partitions lack a replica"
 
 
@@ -47,7 +50,15 @@ def judge_health(where: str, health: Any) -> list[Finding]:
         return []
     named: dict[str, str] = broker.get("uncleanable") or {}
     unusable: dict[str, str] = broker.get("unusable") or {}
+    node = f"node {health.get('node_id')}"
     found = [
+        problem("disk", path, f"this broker refuses records: no room, {age_s:.0f} s ago last", MAKE_ROOM)
+        for path, age_s in (broker.get("full_directories") or {}).items()
+    ]
+    if health.get("state") == STOPPING:
+        led = partitions_text(int(broker.get("led_partitions") or 0))
+        found.append(note("brokers", node, f"it is stopping, and still leads {led}"))
+    found += [
         problem("replicas", name, f"this broker cannot use its log: {reason}", REPLACE)
         for name, reason in unusable.items()
     ]
@@ -56,7 +67,7 @@ def judge_health(where: str, health: Any) -> list[Finding]:
         for name, reason in named.items()
     ]
     found += [
-        warning("replicas", f"node {health.get('node_id')}", f"it is behind: {described(one)}", SLOW)
+        warning("replicas", node, f"it is behind: {described(one)}", SLOW)
         for one in convert(broker.get("slow_fetches") or [], list[SlowFetches])
     ]
     more = int(broker.get("uncleanable_logs") or 0) - len(named)

@@ -41,6 +41,7 @@ from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories, Mark
+from kraftd.log_dirs.full_directories import FullDirectories
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader, LogOpening, run_openings
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
@@ -101,6 +102,7 @@ class BrokerLogs:
         self._appended: list[AppendEnded] = []
         self._writing_ms = 0  # of them
         self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
+        self.full_directories = FullDirectories(directories.resources.disk, ports.timer.now_ms)
         self._checkpoints = Checkpoints(directories, ports, self._directory_failed)
         self.changes = LogChanges(
             directories,
@@ -229,6 +231,7 @@ class BrokerLogs:
         except StorageError as error:
             self.failed(key, log, error)
             return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
+        self.full_directories.wrote(log.parent)
         return ended
 
     def take_appended(self) -> AppendsEnded | None:
@@ -364,12 +367,15 @@ class BrokerLogs:
     def failed(self, key: TopicPartition, log: DataLog, error: StorageError) -> None:
         """Report a failure; unless the disk is only full or one file is damaged, the directory is offline."""
         self._lines.error("a log failed", partition=f"{key[0]}-{key[1]}", error=str(error))
-        if not isinstance(error, DiskFull | CorruptStorage):
+        if isinstance(error, DiskFull):
+            self.full_directories.note(log.parent)
+        elif not isinstance(error, CorruptStorage):
             self._directory_failed(log.parent, error)
 
     def _directory_failed(self, path: str, error: Exception) -> None:
         failure = error if isinstance(error, StorageError) else StorageFailure(f"{path}: {error!r}")
         if isinstance(failure, DiskFull):
+            self.full_directories.note(path)
             self._lines.error("the disk is full", directory=path)
             return
         if path in self.directories.offline:

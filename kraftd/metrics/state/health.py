@@ -32,17 +32,20 @@ class Progress(Struct, frozen=True):
 
 class BrokerHealth(Struct, frozen=True):
     """The broker of the process. `state` is Kafka's name of it; `logs_to_open` are those of partitions that
-    are hosted. `offline_directories` has the reason for each path that failed, `unusable` that for the first
-    ones of all `offline_partitions`. `uncleanable` has that for the first ones of all `uncleanable_logs`,
+    are hosted. `offline_directories` has the reason for each path that failed; `full_directories` how many
+    seconds ago each path without room has refused a write. `unusable` has the reason for the first ones of
+    all `offline_partitions`. `uncleanable` has that for the first ones of all `uncleanable_logs`,
     which the log cleaner has set aside. `slow_fetches`: what it follows and lacks records of.
     """
 
     state: str
     fenced: bool
     partitions: int
+    led_partitions: int
     logs_to_open: int
     offline_partitions: int
     offline_directories: dict[str, str]
+    full_directories: dict[str, float]
     unusable: dict[str, str]
     uncleanable_logs: int
     uncleanable: dict[str, str]
@@ -114,6 +117,7 @@ def _broker(readings: Readings) -> BrokerHealth | None:
         state=broker.lifecycle.state.name,
         fenced=broker.lifecycle.is_fenced,
         partitions=len(broker.replicas),
+        led_partitions=broker.replicas.led_count(),
         logs_to_open=broker.replicas.opening_count,
         offline_partitions=len(broker.replicas.offline),
         unusable={
@@ -121,6 +125,7 @@ def _broker(readings: Readings) -> BrokerHealth | None:
             for (topic, partition), reason in sorted(broker.replicas.offline.items())[:MAX_NAMED]
         },
         offline_directories=dict(broker.directory_errors),
+        full_directories={path: age_ms / 1000 for path, age_ms in readings.full_directories.items()},
         uncleanable_logs=len(uncleanable),
         uncleanable={
             f"{topic}-{partition}": one.reason

@@ -54,8 +54,9 @@ class Readings:
     logins: by listener, how many succeeded, failed and expired. certificates: by listener, the expiry of
     its own, in seconds since 1970. authorizations: how many were denied, and allowed if that is counted.
     clients: the node's side for ordinary clients; None without a listener for them.
-    log_cleaner: of a broker in the process. truncations: of the log,
-    how many, and of how many records; last_truncation has the fields of the last one's line in the log.
+    log_cleaner: of a broker in the process. full_directories: how long ago each of its log directories that
+    has no room refused a write last, in ms. truncations: of the log, how many, and of how many records;
+    last_truncation has the fields of the last one's line in the log.
     """
 
     now_ms: int
@@ -93,6 +94,7 @@ class Readings:
     authorizations: tuple[int, int] = (0, 0)
     clients: AnsweringNode | None = None
     log_cleaner: LogCleaner | None = None
+    full_directories: Mapping[str, int] = field(default_factory=dict)
     truncations: tuple[int, int] = (0, 0)
     last_truncation: Mapping[str, Any] | None = None
 

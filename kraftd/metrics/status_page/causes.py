@@ -45,7 +45,9 @@ def causes(
 def _of_this_node(readings: Readings, found: Health) -> Iterator[Cause]:
     node_id = found.node_id
     if found.state == states.STOPPING:
-        yield Cause(WARNING, f"Node {node_id} is stopping.")
+        led = 0 if found.broker is None else found.broker.led_partitions
+        more = f" It still leads {_count(led, 'partition', 'partitions')}." if led else ""
+        yield Cause(WARNING, f"Node {node_id} is stopping.{more}")
     elif found.state == states.DISK_FULL:
         text = f"The disk of node {node_id} is full: it decides and writes nothing until there is room."
         yield Cause(CRITICAL, text, ["nothing is lost; make room, and it goes on by itself"])
@@ -80,6 +82,14 @@ def _of_own_broker(readings: Readings, found: Health) -> Iterator[Cause]:
         count = _count(len(broker.offline_directories), "log directory", "log directories")
         reasons = [f"{path}: {error}" for path, error in sorted(broker.offline_directories.items())]
         yield Cause(CRITICAL, f"{count} of broker {found.node_id} failed.", reasons[:MAX_DETAILS])
+    if broker.full_directories:
+        count = _count(len(broker.full_directories), "log directory", "log directories")
+        what = f"No room is in {count} of broker {found.node_id}: records there are refused."
+        reasons = [
+            f"{path}: make room on its disk; the last write was refused {age_s:.0f} s ago"
+            for path, age_s in broker.full_directories.items()
+        ]
+        yield Cause(CRITICAL, what, reasons[:MAX_DETAILS])
     if broker.offline_partitions:
         count = _count(broker.offline_partitions, "partition", "partitions")
         reasons = [f"{name}: {reason}" if reason else name for name, reason in broker.unusable.items()]

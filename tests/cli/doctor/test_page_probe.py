@@ -6,8 +6,9 @@ import asyncio
 from pathlib import Path
 
 from kraftd.broker_node.fetching.fetcher import Fetcher
+from kraftd.broker_node.lifecycle import BrokerState
 from kraftd.cli.doctor.findings import Finding
-from kraftd.cli.doctor.page_probe import REMEDY, REPLACE, probe_page
+from kraftd.cli.doctor.page_probe import MAKE_ROOM, REMEDY, REPLACE, probe_page
 from kraftd.config import load
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.serving.http import HttpConnections, Request, Response, Stream
@@ -41,7 +42,14 @@ def findings(
     config = load(write_config(folder, free_port(), **changes))
     cleaner = harness.executor.cleaning.cleaner
     pages = Pages(
-        lambda: readings(harness, clients=harness.broker, log_cleaner=cleaner), lambda took_ns: None
+        lambda: readings(
+            harness,
+            clients=harness.broker,
+            log_cleaner=cleaner,
+            full_directories=harness.executor.logs.full_directories.ages_ms(),
+            stopping=harness.broker.lifecycle.has_ended,
+        ),
+        lambda took_ns: None,
     )
 
     async def watched(request: Request) -> Response | Stream:
@@ -151,3 +159,18 @@ def test_a_follower_that_is_behind_has_what_is_slow(tmp_path: Path) -> None:
     assert found.text == (
         f"it is behind: an answer of node 2 takes 30 ms for 10 KiB, its write 900 ms, all else 70 ms: {DISK}"
     )
+
+
+def test_a_full_log_directory_and_a_stop_are_named(tmp_path: Path) -> None:
+    home = tmp_path / "broker"
+    home.mkdir()
+    harness = BrokerHarness(home).run()
+    harness.create_topic("t", 2)
+    harness.executor.logs.full_directories.note("/data")
+    (found,) = findings(harness, tmp_path)
+    assert (found.is_wrong, found.subject, found.remedy) == (True, "/data", MAKE_ROOM)
+    assert found.text == "this broker refuses records: no room, 0 s ago last"
+    harness.executor.logs.full_directories.wrote("/data")
+    harness.broker.lifecycle.state = BrokerState.SHUTTING_DOWN
+    (found,) = findings(harness, tmp_path)
+    assert (found.is_wrong, found.text) == (False, "it is stopping, and still leads 2 partitions")
