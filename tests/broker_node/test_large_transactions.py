@@ -114,5 +114,5 @@ def test_the_leaders_of_an_ended_transaction_are_found_in_slices(
     transactions.perform([effect])
     harness.broker_step(DeadlineReached())
     harness.pass_time(100)
-    assert [len(results) for results in ended] == [NAMED]
+    assert [len(results) for results in ended] == [NAMED - 3, 3]  # what is gone does not wait for a leader
     assert sum(found_in_step) > NAMED - 1_000 and max(found_in_step) < 1_000

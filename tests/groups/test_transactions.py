@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from msgspec.structs import replace
 
 from kraftd.groups.transactions import coordinator as coordinator_module
+from kraftd.groups.transactions.effects import MarkersAnswered
 from kraftd.groups.transactions.shard import TransactionShard
 from kraftd.groups.transactions.states import (
     COMPLETE_ABORT,
@@ -130,6 +131,32 @@ def test_markers_that_fail_are_sent_again(error: ErrorCode) -> None:
     desk.marker_error = NONE
     desk.wait(1_000)
     assert len(desk.markers) == 1 and desk.states()[-1].state is COMPLETE_COMMIT
+
+
+def test_a_marker_that_fails_is_sent_again_while_other_leaders_are_silent() -> None:
+    desk = TransactionDesk()
+    desk.holds_markers = True
+    desk.end(begun(desk, 0, 1, 2), True)
+    (sent,) = desk.held
+    desk.held.clear()
+
+    def answer(**errors: ErrorCode) -> None:
+        results = {("orders", int(place[1:])): error for place, error in errors.items()}
+        whose = sent.transactional_id, sent.producer_id, sent.producer_epoch
+        desk.step(MarkersAnswered(sent.partition, sent.coordinator_epoch, *whose, results))
+        desk.flush()
+
+    answer(p0=NONE)
+    answer(p1=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    desk.wait(1_000)
+    assert [effect.partitions for effect in desk.held] == [(("orders", 1),)]
+    row: Any = desk.ask(DescribeTransactionsRequest(("id",)), 0).transaction_states[0]
+    assert list(row.topics[0].partitions) == [1, 2]  # whose markers are missing
+    answer(p1=NONE)
+    desk.wait(1_000)
+    assert desk.states()[-1].state is PREPARE_COMMIT and len(desk.held) == 1
+    answer(p2=NONE)
+    assert desk.states()[-1].state is COMPLETE_COMMIT
 
 
 def test_a_partition_that_cannot_have_records_of_a_transaction_needs_no_marker() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kraftd.broker_node.coordination.coordination import NO_LEADER, Coordination, leader_of
@@ -128,7 +129,10 @@ class TransactionCoordination(Coordination):
                 yield
 
     def _send_markers(self, effect: SendMarkers) -> Slices[None]:
-        """Have each leader write the markers of its partitions; some partitions in each slice."""
+        """Have each leader write the markers of its partitions; some partitions in each slice.
+
+        What one leader answers counts at once: the others may take long, or be gone.
+        """
         results: Results = {}
         by_leader: dict[int, dict[str, list[int]]] = {}
         pace = Pace()
@@ -142,17 +146,9 @@ class TransactionCoordination(Coordination):
                 results[place] = ErrorCode.NOT_LEADER_OR_FOLLOWER
             else:
                 by_leader.setdefault(leader, {}).setdefault(place[0], []).append(place[1])
-        left = len(by_leader)
-
-        def answered(part: Results) -> None:
-            nonlocal left
-            results.update(part)
-            left -= 1
-            if left == 0:
-                self._markers_answered(effect, results)
-
-        if not by_leader:
-            self._markers_answered(effect, results)
+        answered = partial(self._markers_answered, effect)
+        if results:
+            answered(results)
         for leader, topics in by_leader.items():
             marker = WritableTxnMarker(
                 effect.producer_id,

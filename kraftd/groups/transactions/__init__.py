@@ -5,5 +5,5 @@
     perform(coordinator.handle(Call(token, version), request, now_ms))
 
 Partitions are loaded, written and flushed as those of groups are (`kraftd.groups`). Besides, `perform` sends
-the markers of SendMarkers until MarkersAnswered says that they are written, and answers TakeProducerId.
+the markers of a SendMarkers, gives each leader's answer as MarkersAnswered, and answers TakeProducerId.
 """

@@ -10,9 +10,10 @@ from kraftd.wire.error_code import ErrorCode
 
 
 class SendMarkers(Effect, frozen=True):
-    """Have the leaders of partitions write the marker of a transaction's end. Answered by MarkersAnswered.
+    """Have the leaders of partitions write the marker of a transaction's end.
 
-    `partition` is the transactional id's in ``__transaction_state``, coordinator_epoch its leader epoch.
+    Answered by a MarkersAnswered of each leader. `partition` is the transactional id's in
+    ``__transaction_state``, coordinator_epoch its leader epoch.
     """
 
     partition: int
@@ -26,7 +27,7 @@ class SendMarkers(Effect, frozen=True):
 
 
 class MarkersAnswered(PartitionEvent, frozen=True):
-    """What became of the markers of a SendMarkers. A partition that is no more has no error."""
+    """What became of some markers of a SendMarkers. A partition that is no more has no error."""
 
     coordinator_epoch: int
     transactional_id: str

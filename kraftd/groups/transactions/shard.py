@@ -16,6 +16,7 @@ from kraftd.groups.transactions.effects import MarkersAnswered, SendMarkers
 from kraftd.groups.transactions.records import expired_record, transaction_of, transaction_record
 from kraftd.groups.transactions.states import DEAD, EXPIRABLE, ONGOING, PREPARE_COMMIT, PREPARED
 from kraftd.groups.transactions.transaction import (
+    NO_PARTITIONS,
     NO_TIMEOUT_MS,
     TopicPartition,
     Transaction,
@@ -140,10 +141,11 @@ class TransactionShard(Shard):
         entry.has_failed_fence = False
         entry.completed = entry.current.completed(self.state.now_ms)
         entry.pending = entry.completed.state
-        self.send_markers(entry)
+        entry.failed_markers = NO_PARTITIONS
+        self.send_markers(entry, entry.current.partitions)
 
-    def send_markers(self, entry: TransactionalId) -> None:
-        """Send the markers that are not written yet."""
+    def send_markers(self, entry: TransactionalId, places: frozenset[TopicPartition]) -> None:
+        """Send the markers of some partitions, which are all that are not written yet, or failed."""
         current = entry.current
         if not current.partitions:
             self.write_completed(entry)
@@ -157,12 +159,12 @@ class TransactionShard(Shard):
                 current.producer_epoch,
                 current.state is PREPARE_COMMIT,
                 current.client_version,
-                tuple((topic, index) for topic, indexes in by_topic(current.partitions) for index in indexes),
+                tuple((topic, index) for topic, indexes in by_topic(places) for index in indexes),
             )
         )
 
     def markers_answered(self, event: MarkersAnswered) -> None:
-        """Some markers are written, some may have to be sent again."""
+        """Some markers are written, some have to be sent again, and other leaders may not have answered."""
         entry = self.ids.get(event.transactional_id)
         if entry is None or entry.completed is None or entry.current.state not in PREPARED:
             return
@@ -171,26 +173,28 @@ class TransactionShard(Shard):
             return
         is_former = event.coordinator_epoch != self.leader_epoch
         left: set[TopicPartition] = set(current.partitions.difference(event.results))
-        is_over = False
+        failed: set[TopicPartition] = set()
         for place, error in event.results.items():
             if error is ErrorCode.NONE:  # nearly all of them, perhaps thousands
                 continue
-            is_over |= error in SUPERSEDED and not is_former
             if error not in WITHOUT_RECORDS and place in current.partitions:
                 left.add(place)
+                if is_former or error not in SUPERSEDED:
+                    failed.add(place)
         entry.current = replace(current, partitions=frozenset(left))
-        if is_over:
-            return
-        if left:
-            self.state.deadlines.schedule(
-                ("markers", entry.id), self.state.now_ms + RETRY_MS, partial(self._send_again, entry)
-            )
-        else:
+        if failed:
+            if not entry.failed_markers:
+                due_ms = self.state.now_ms + RETRY_MS
+                again = partial(self._send_again, entry, entry.completed)
+                self.state.deadlines.schedule(("markers", entry.id), due_ms, again)
+            entry.failed_markers |= failed
+        elif not left:
             self.write_completed(entry)
 
-    def _send_again(self, entry: TransactionalId) -> Outcome:
-        if entry.completed is not None:
-            self.send_markers(entry)
+    def _send_again(self, entry: TransactionalId, completed: Transaction) -> Outcome:
+        if entry.completed is completed:
+            failed, entry.failed_markers = entry.failed_markers, NO_PARTITIONS
+            self.send_markers(entry, failed)
         return Outcome()
 
     def write_completed(self, entry: TransactionalId) -> None:

@@ -164,17 +164,19 @@ class TransactionalId:
     """A transactional id: what is committed of it, and what is on its way.
 
     pending: the state of a record that is not committed. While there is one, nothing else changes.
-    completed: what follows once all markers are written. has_failed_fence: the epoch was raised for a fence
-    whose record was not written, and is not raised again.
+    completed: what follows once all markers are written. failed_markers: the partitions whose markers are to
+    be sent again. has_failed_fence: the epoch was raised for a fence whose record was not written, and is not
+    raised again.
     """
 
-    __slots__ = ("completed", "current", "has_failed_fence", "id", "pending")
+    __slots__ = ("completed", "current", "failed_markers", "has_failed_fence", "id", "pending")
 
     def __init__(self, id: str, current: Transaction) -> None:
         self.id = id
         self.current = current
         self.pending: TransactionState | None = None
         self.completed: Transaction | None = None
+        self.failed_markers = NO_PARTITIONS
         self.has_failed_fence = False
 
     def __repr__(self) -> str:
