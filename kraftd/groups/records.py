@@ -60,6 +60,10 @@ class UnreadableRecord(ValueError):
     """A record whose key or value cannot be decoded: loading its partition fails."""
 
 
+class UnknownValueVersion(UnreadableRecord):
+    """A record whose value a newer release has written."""
+
+
 class UnknownRecordType(Exception):
     """A record of a type that this release does not have: loading skips it."""
 
@@ -120,7 +124,7 @@ def _decode(
             return kind, CoordinatorRecord(key_message, None)
         version = _leading_short(value, "value")
         if not row[4] <= version <= row[5]:
-            raise UnreadableRecord(f"{row[3]} in version {version}, which is unknown")
+            raise UnknownValueVersion(f"{row[3]} in version {version}, which is unknown")
         return kind, CoordinatorRecord(key_message, decode_prefix(value_class, version, value, 2)[0], version)
     except ProtocolError as problem:
         raise UnreadableRecord(str(problem)) from problem

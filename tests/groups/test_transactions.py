@@ -255,6 +255,17 @@ def test_a_coordinator_that_takes_over_ends_what_was_decided() -> None:
     assert desk.states()[-1].state is COMPLETE_COMMIT
 
 
+def test_what_a_newer_release_has_written_is_passed_over() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk)
+    (key, value), producer_id = desk.logs[0][-1]  # type: ignore[misc]
+    desk.logs[0].append(((key, b"\0\x09" + value[2:]), producer_id))  # type: ignore[index]
+    desk.commit()
+    desk.reload()
+    assert desk.ids()["id"].current.state is ONGOING
+    assert desk.end(producer, True).error_code == NONE
+
+
 def test_idle_ids_expire_and_open_transactions_do_not() -> None:
     desk = TransactionDesk()
     desk.init("idle")

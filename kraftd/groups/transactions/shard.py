@@ -9,7 +9,12 @@ from msgspec.structs import replace
 
 from kraftd.ground.effect import Effect
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.records import CoordinatorRecord, UnknownRecordType, decode_transaction_record
+from kraftd.groups.records import (
+    CoordinatorRecord,
+    UnknownRecordType,
+    UnknownValueVersion,
+    decode_transaction_record,
+)
 from kraftd.groups.shard import CoordinatorState, Limits, Shard, ShardStatus
 from kraftd.groups.transactions.config import TransactionConfig
 from kraftd.groups.transactions.effects import MarkersAnswered, SendMarkers
@@ -84,7 +89,7 @@ class TransactionShard(Shard):
     def on_loaded_record(self, record: Record, producer_id: int) -> None:
         try:
             decoded = decode_transaction_record(record.key, record.value)
-        except UnknownRecordType:
+        except (UnknownRecordType, UnknownValueVersion):
             return  # of a newer release that was in use here once
         assert isinstance(decoded.key, TransactionLogKey)
         if decoded.value is None:
