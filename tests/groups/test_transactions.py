@@ -242,6 +242,16 @@ def test_a_change_counts_once_its_record_is_committed() -> None:
     assert desk.answers[number].producer_epoch == producer[1] + 1  # type: ignore[attr-defined]
 
 
+def test_an_id_whose_first_producer_was_not_written_begins_nothing() -> None:
+    desk = TransactionDesk()
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert desk.init().error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    desk.failure = None
+    producer_id = desk.ids()["id"].current.producer_id
+    assert desk.add((producer_id, -1)) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert desk.ids()["id"].current.state is EMPTY and desk.init().producer_epoch == 0
+
+
 def test_a_coordinator_that_takes_over_ends_what_was_decided() -> None:
     desk = TransactionDesk()
     producer = begun(desk, 0, 1)

@@ -275,6 +275,8 @@ class TransactionCoordinator(Shards[TransactionShard]):
                 raise Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
             entry.check_idle()
             entry.check_producer(added.producer_id, added.producer_epoch)
+            if entry.current.producer_epoch == NO_EPOCH:
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)  # no producer has an epoch yet
         except Refusal as error:
             then(error.code)
             return
