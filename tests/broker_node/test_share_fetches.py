@@ -353,6 +353,8 @@ def test_a_partition_without_a_log_is_not_read(tmp_path: Path) -> None:
     shared.harness.broker_step(LogsFailed((("t", 0),), (), {}))
     assert not len(shared.harness.broker.coordinators.shares.partitions)
     assert shared.acknowledge("a", (0, 0, ACCEPT)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (row,) = shared.response(shared.send("a", max_wait_ms=0)).responses[0].partitions
+    assert row.error_code and row.error_message == ErrorCode(row.error_code).message
 
 
 def test_an_error_that_has_nothing_to_do_with_the_leader_names_none(tmp_path: Path) -> None:

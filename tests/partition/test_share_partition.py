@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from kraftd.ground.effect import Effect
 from kraftd.groups.share_state.state_batches import StateBatch, combined
@@ -188,6 +189,17 @@ def test_a_change_that_the_coordinator_does_not_know_is_undone() -> None:
     bench.tell()
     assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert spans(bench.acquire("b")) == [(0, 2, 2)]
+
+
+def test_a_limit_that_changes_meanwhile_does_not_judge_what_is_undone() -> None:
+    bench = Bench([1])
+    bench.acquire()
+    bench.waits = True
+    bench.acknowledge("a", (0, 0, [ACCEPT]))
+    bench.share.limits = replace(LIMITS, delivery_count_limit=1)
+    bench.wait(LOCK_MS)
+    bench.answer(bench.writes.pop(), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert bench.share.in_flight.first.at(0).state is AVAILABLE
 
 
 def test_at_most_so_many_records_are_in_flight() -> None:
@@ -563,7 +575,7 @@ def held_again(delivery: Delivery) -> bool:
     return delivery.state in (AVAILABLE, ACQUIRED) and delivery.former is None
 
 
-def heedless(self: Delivery, is_written: bool, max_count: int) -> None:
+def heedless(self: Delivery, is_written: bool) -> None:
     """A change counts, whatever the coordinator answers."""
     self.former, self.lock_ms = None, None
 

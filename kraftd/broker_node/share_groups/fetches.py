@@ -337,11 +337,11 @@ class ShareFetches:
             led.share.log_start_moved(hosted.partition.log_start_offset)
             self.partitions.settle(led)
         else:
-            row.error_code = error
+            row.error_code, row.error_message = error, error.message
 
     def _finish(self, fetch: ShareFetch, rows: Rows) -> None:
         for place, error in fetch.errors.items():
-            rows[place] = PartitionData(place[1], error, records=b"")
+            rows[place] = PartitionData(place[1], error, error.message, records=b"")
         for topic_id in {place[0] for place, row in rows.items() if row.error_code}:
             self._node.replicas.traffic.of(fetch.topics[topic_id]).failed_share_fetches += 1
         wanted = self._wanted.get(fetch.call.connection_id)

@@ -10,8 +10,8 @@ NOBODY = ""  # the member of what is not acquired
 class Delivery:
     """State, how often it was delivered, and which member holds it until when.
 
-    A change is pending until the share coordinator has answered: `former` is what it was before, and nothing
-    else changes it meanwhile, except that it may be archived for good.
+    A change is pending until the share coordinator has answered. `former` is what it was before, with the
+    limit of deliveries then. Nothing else changes it meanwhile, except that it may be archived for good.
     """
 
     __slots__ = ("count", "former", "is_archived", "is_expired", "lock_ms", "member_id", "state")
@@ -23,7 +23,7 @@ class Delivery:
         self.count = count
         self.member_id = member_id
         self.lock_ms = lock_ms
-        self.former: tuple[RecordState, str] | None = None
+        self.former: tuple[RecordState, str, int] | None = None
         self.is_expired = False  # its lock, while a change was pending
         self.is_archived = False
 
@@ -64,15 +64,15 @@ class Delivery:
 
     def begin(self, state: RecordState, max_count: int) -> RecordState:
         """End it, pending the share coordinator's answer."""
-        former = self.state, self.member_id
+        former = self.state, self.member_id, max_count
         state = self.end(state, max_count)
         self.former = former
         return state
 
-    def settle(self, is_written: bool, max_count: int) -> None:
+    def settle(self, is_written: bool) -> None:
         """The share coordinator knows of the change, or does not: then the member holds it on."""
         assert self.former is not None
-        (state, member_id), self.former = self.former, None
+        (state, member_id, max_count), self.former = self.former, None
         if is_written or self.is_archived:
             self.lock_ms = None
         elif self.is_expired:

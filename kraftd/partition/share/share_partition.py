@@ -205,7 +205,7 @@ class SharePartition:
         """Keep pending changes, or undo them."""
         for first, last, delivery in deliveries:
             told = delivery.state
-            delivery.settle(is_written, self.limits.delivery_count_limit)
+            delivery.settle(is_written)
             if delivery.state is AVAILABLE:
                 self.seeks_available = True
                 if first < self.start_offset:  # the log start has moved meanwhile
