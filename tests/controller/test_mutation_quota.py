@@ -9,7 +9,7 @@ import pytest
 from kraftd.controller.context import Context
 from kraftd.controller.quotas import mutation
 from kraftd.controller.quotas.limits import limit_of
-from kraftd.controller.quotas.mutation import MAX_BUCKETS, UNLIMITED, MutationQuotas
+from kraftd.controller.quotas.mutation import MAX_BUCKETS, UNLIMITED, UNUSED_MS, MutationQuotas
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller.topics.delete_topics import delete_topics
@@ -53,6 +53,26 @@ def test_a_bucket_fills_up_to_its_burst() -> None:
     taken(quotas, 0, 22)
     assert taken(quotas, 3_600_000, 22, 1) == ([True, True], 0)
     assert taken(quotas, 3_600_000, 1) == ([False], 500)
+
+
+def test_a_debt_stays_when_its_quota_is_set_anew_and_is_paid_at_the_new_rate() -> None:
+    quotas = MutationQuotas()
+    taken(quotas, 0, 122)  # 100 below zero
+    for rate, wait_ms in ((4.0, 25_000), (1.0, 100_000)):
+        changed = {(("user", "alice"),): {"controller_mutation_rate": rate}}
+        charge = quotas.charge(changed, "alice", "client", 0, strict=True)
+        with pytest.raises(Refusal):
+            charge.take(1)
+        assert charge.throttle_ms == wait_ms
+        charge.commit()
+
+
+def test_a_debt_is_forgotten_an_hour_after_the_last_charge_that_was_made() -> None:
+    quotas = MutationQuotas()
+    taken(quotas, 0, 100_000)
+    assert taken(quotas, UNUSED_MS // 2, 1)[0] == [False]  # refused: it does not count as a use
+    assert taken(quotas, UNUSED_MS, 1)[0] == [False]
+    assert taken(quotas, UNUSED_MS + 1, 22, 1) == ([True, True], 0)
 
 
 def test_a_permissive_charge_takes_all_and_returns_the_time_to_wait() -> None:

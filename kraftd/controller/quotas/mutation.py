@@ -16,14 +16,18 @@ from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 MAX_BUCKETS: Final = 10_000  # above it, full ones are forgotten
+UNUSED_MS: Final = 3_600_000  # after it, without a charge, a bucket is forgotten with its debt, as in Kafka
 
 
 class MutationQuotas:
-    """The buckets, each with its tokens and the time of their count."""
+    """The buckets, each with its tokens, the time of their count, and that of the last charge.
+
+    A bucket keeps its tokens, or its debt, when its quota changes. From then on it fills at the new rate.
+    """
 
     def __init__(self, window_ms: int = 1_000, window_count: int = 11) -> None:
         self._burst_s = window_ms * window_count / 1_000
-        self._tokens: dict[Limited, tuple[float, int]] = {}
+        self._tokens: dict[Limited, tuple[float, int, int]] = {}
 
     def charge(
         self,
@@ -44,12 +48,16 @@ class MutationQuotas:
             return UNLIMITED
         bucket, rate = found
         burst = rate * self._burst_s
-        tokens, counted_ms = self._tokens.get(bucket, (burst, now_ms))
+        tokens, counted_ms, charged_ms = self._tokens.get(bucket, (burst, now_ms, now_ms))
+        if now_ms - charged_ms > UNUSED_MS:
+            tokens = burst
         tokens = min(burst, tokens + rate * (now_ms - counted_ms) / 1_000)
         return Charge(self, bucket, rate, tokens, now_ms, strict=strict, on_throttle=on_throttle)
 
-    def put(self, bucket: Limited, tokens: float, now_ms: int) -> None:
-        self._tokens[bucket] = (tokens, now_ms)
+    def put(self, bucket: Limited, tokens: float, now_ms: int, *, is_charged: bool = True) -> None:
+        """Keep what is in a bucket now; `is_charged`: tokens were taken."""
+        known = self._tokens.get(bucket)
+        self._tokens[bucket] = (tokens, now_ms, now_ms if is_charged or known is None else known[2])
         if len(self._tokens) > MAX_BUCKETS:
             since_ms = now_ms - self._burst_s * 1_000
             self._tokens = {
@@ -72,6 +80,7 @@ class Charge:
         "_quotas",
         "_rate",
         "_strict",
+        "_taken",
         "_tokens",
         "throttle_ms",
     )
@@ -94,6 +103,7 @@ class Charge:
         self._now_ms = now_ms
         self._strict = strict
         self._on_throttle = on_throttle
+        self._taken = 0
         self.throttle_ms = 0  # goes into the answer: how long the client must wait
 
     def take(self, partition_count: int) -> None:
@@ -104,13 +114,15 @@ class Charge:
             self._note_throttle()
             raise Refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED)  # no text, as Kafka
         self._tokens -= partition_count
+        self._taken += partition_count
         if not self._strict and self._tokens < 0:
             self._note_throttle()
 
     def commit(self, end_offset: int = 0) -> None:
         """Take the used tokens from the bucket; to be called once the request is decided."""
         if self._quotas is not None:
-            self._quotas.put(self._bucket, self._tokens, self._now_ms)
+            is_charged = self._taken > 0
+            self._quotas.put(self._bucket, self._tokens, self._now_ms, is_charged=is_charged)
 
     def _note_throttle(self) -> None:
         self.throttle_ms = min(2**31 - 1, round(-self._tokens / self._rate * 1_000))
