@@ -46,6 +46,11 @@ class Keys:
         value = self.value(key, mechanism)
         return str(value) if value not in (None, "") else None
 
+    def password(self, key: str) -> str | None:
+        """The value of a password; None if it is not set. Kafka takes an empty one for a password as well."""
+        value = self.value(key)
+        return None if value is None else str(value)
+
     def raw(self, key: str, mechanism: str = "") -> str:
         """The text of a key that Kafka's definition does not have, "" where it is not set."""
         name = self.found(key, mechanism)
@@ -86,15 +91,15 @@ def tls_settings(keys: Keys) -> TlsSettings:
         keystore=StoreSettings(
             type=_store_type(keys, "ssl.keystore.type"),
             location=keys.text("ssl.keystore.location"),
-            password=keys.text("ssl.keystore.password"),
-            key_password=keys.text("ssl.key.password"),
+            password=keys.password("ssl.keystore.password"),
+            key_password=keys.password("ssl.key.password"),
             key=keys.text("ssl.keystore.key"),
             certificates=keys.text("ssl.keystore.certificate.chain"),
         ),
         truststore=StoreSettings(
             type=_store_type(keys, "ssl.truststore.type"),
             location=keys.text("ssl.truststore.location"),
-            password=keys.text("ssl.truststore.password"),
+            password=keys.password("ssl.truststore.password"),
             certificates=keys.text("ssl.truststore.certificates"),
         ),
         client_auth=str(keys.value("ssl.client.auth")),

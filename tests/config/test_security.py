@@ -60,6 +60,17 @@ def test_keys_of_a_listener_win_over_plain_ones(load_lines: Load) -> None:
     assert config.security.client.tls == tls
 
 
+def test_an_empty_password_of_a_store_is_a_password(load_lines: Load) -> None:
+    names = ("ssl.keystore.password", "ssl.key.password", "ssl.truststore.password")
+    tls = (
+        load_lines("SSL", "ssl.keystore.location=/a.jks", *(f"{name}=" for name in names))
+        .security.listeners["CONTROLLER"]
+        .tls
+    )
+    assert tls is not None
+    assert (tls.keystore.password, tls.keystore.key_password, tls.truststore.password) == ("", "", "")
+
+
 def test_a_choice_among_cipher_suites_of_tls_13_is_a_warning(load_lines: Load) -> None:
     keys = (
         "ssl.keystore.location=/node.jks",

@@ -143,8 +143,10 @@ def _pem_identity(key: str, chain: str, password: str | None, where: str) -> Ide
     if begin < 0:
         raise ValueError(f"{where}: it holds no private key in PEM")
     protected = "ENCRYPTED" in key[begin : begin + 200]
+    if password is not None and not protected:
+        raise ValueError(f"{where}: its private key is not encrypted; remove ssl.key.password")
     try:
-        loaded = load_pem_private_key(key[begin:].encode(), _password(password) if protected else None)
+        loaded = load_pem_private_key(key[begin:].encode(), _password(password))
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ValueError(f"{where}: the private key cannot be read; check ssl.key.password") from None
     try:
@@ -166,18 +168,21 @@ def _pem_trusted(text: str, where: str) -> list[bytes]:
 
 def _binary_identity(data: bytes, settings: StoreSettings, where: str) -> Identity:
     password = settings.password or ""
+    key_password = password if settings.key_password is None else settings.key_password
     try:
         if _is_jks(data):
             store = JavaKeyStore(data, password)
             if not store.keys:
                 raise ValueError("it holds no private key")
             entry = store.keys[0]
-            loaded = load_der_private_key(entry.private_key(settings.key_password or password), None)
+            loaded = load_der_private_key(entry.private_key(key_password), None)
             certificates = [x509.load_der_x509_certificate(one) for one in entry.chain]
         else:
             pkcs = pkcs12.load_pkcs12(data, _password(password))
             if pkcs.key is None or pkcs.cert is None:
                 raise ValueError("it holds no private key")
+            if key_password != password:  # that one has opened the key, too
+                raise ValueError("ssl.key.password does not open its key")
             loaded = pkcs.key
             others = [one.certificate for one in pkcs.additional_certs]
             certificates = _chain(pkcs.cert.certificate, others)

@@ -9,6 +9,7 @@ from shutil import which
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from kraftd.net.tls.cipher_suites import openssl_name
 from kraftd.net.tls.contexts import TlsContexts
@@ -98,11 +99,34 @@ def test_pkcs12_and_jks_written_by_java_are_read(tmp_path: Path) -> None:
             ),
             "ssl.key.password",
         ),
+        (
+            StoreSettings(type="PEM", key=NODE.key_pem, certificates=NODE.chain_pem, password=""),
+            "PEM has none",
+        ),
+        (
+            StoreSettings(type="PEM", key=NODE.key_pem, certificates=NODE.chain_pem, key_password=""),
+            "not encrypted; remove ssl.key.password",
+        ),
     ],
 )
 def test_a_key_store_that_cannot_be_used_is_refused_by_its_key(settings: StoreSettings, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         load_identity(settings)
+
+
+def test_pkcs12_with_another_password_of_its_key_is_refused_and_so_is_an_empty_one(
+    tmp_path: Path,
+) -> None:
+    store = str(NODE.write_pkcs12(tmp_path / "node.p12", PASSWORD))
+    settings = StoreSettings(type="PKCS12", location=store, password=PASSWORD, key_password=PASSWORD)
+    assert load_identity(settings) is not None
+    for other in ("", "another"):
+        with pytest.raises(ValueError, match=r"ssl\.key\.password does not open its key"):
+            load_identity(replace(settings, key_password=other))
+    with pytest.raises(ValueError, match="no store that has a password"):
+        load_trusted(
+            StoreSettings(type="PEM", location=str(AUTHORITY.write_pem(tmp_path / "ca")), password="")
+        )
 
 
 def test_damaged_jks_files_are_refused(tmp_path: Path) -> None:
@@ -200,7 +224,8 @@ def test_stores_that_cannot_be_used_are_reported_before_they_are_set(tmp_path: P
 
 
 def test_no_repr_shows_a_key_or_a_password(tmp_path: Path) -> None:
-    settings = StoreSettings(type="PEM", key=NODE.key_pem, certificates=NODE.chain_pem, key_password="pass")
+    key = NODE.encrypted_key_pem("pass")
+    settings = StoreSettings(type="PEM", key=key, certificates=NODE.chain_pem, key_password="pass")
     assert "PRIVATE" not in repr(settings) + repr(load_identity(settings))
     assert "pass" not in repr(TlsSettings(keystore=settings))
 
