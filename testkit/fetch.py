@@ -31,6 +31,8 @@ ARTIFACTS = (
 _TESTED = (
     "kafka-clients-integration-tests",
     "kafka-clients",
+    "kafka-coordinator-common",
+    "kafka-group-coordinator",
     "kafka-metadata",
     "kafka-server-common",
     "kafka-server",
