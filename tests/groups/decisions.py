@@ -22,9 +22,11 @@ from kraftd.groups.consumer.heartbeat import Heartbeat
 from kraftd.groups.consumer.patterns import RESOLVING
 from kraftd.groups.consumer.sessions import watch
 from kraftd.groups.listing import listed_groups
-from kraftd.groups.offsets.removal import delete_groups
+from kraftd.groups.offsets.commit import commit, commit_in_transaction, delete_offsets
+from kraftd.groups.offsets.fetch import fetch_offsets
+from kraftd.groups.offsets.removal import delete_groups, expire_of_group, remove_topics
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.records import decode_record, encode_record
+from kraftd.groups.records import CoordinatorRecord, decode_record, encode_record
 from kraftd.groups.share.describing import described_share_group
 from kraftd.groups.share.group import ShareGroup
 from kraftd.groups.share.heartbeat import ShareHeartbeat
@@ -44,15 +46,34 @@ from kraftd.messages.leave_group_request import LeaveGroupRequest
 from kraftd.messages.leave_group_response import LeaveGroupResponse
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_groups_response import ListGroupsResponse
+from kraftd.messages.offset_commit_key import OffsetCommitKey
+from kraftd.messages.offset_commit_request import OffsetCommitRequest
+from kraftd.messages.offset_commit_response import OffsetCommitResponse
+from kraftd.messages.offset_delete_request import OffsetDeleteRequest
+from kraftd.messages.offset_delete_response import OffsetDeleteResponse
+from kraftd.messages.offset_fetch_request import OffsetFetchRequest
+from kraftd.messages.offset_fetch_response import OffsetFetchResponse
 from kraftd.messages.share_group_describe_response import ShareGroupDescribeResponse
 from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraftd.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from kraftd.messages.sync_group_request import SyncGroupRequest
 from kraftd.messages.sync_group_response import SyncGroupResponse
+from kraftd.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from kraftd.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from kraftd.types import parse_uuid, uuid_text
-from kraftd.wire.codec import decode, encode_bytes
+from kraftd.wire.codec import encode_bytes
 from kraftd.wire.error_code import ErrorCode
-from tests.groups.kafkas_world import Columns, World, newest, partitions_of, read, shown
+from tests.groups.kafkas_world import (
+    MAX_LONG,
+    NAMED_VERSION,
+    Columns,
+    Otherwise,
+    World,
+    newest,
+    partitions_of,
+    read,
+    shown,
+)
 
 
 def shown_record(text: str) -> str:
@@ -232,6 +253,54 @@ def topics_deleted(world: World, asked: Asked) -> Outcome:
     return remove_state_of_topics(world.state, topic_ids, list(world.state.groups))
 
 
+def offsets_committed(world: World, asked: Asked) -> Outcome:
+    request = read(OffsetCommitRequest, asked.arguments[3])
+    return commit(world.state, request, int(asked.arguments[0]))
+
+
+def offsets_sent(world: World, asked: Asked) -> Outcome:
+    request = read(TxnOffsetCommitRequest, asked.arguments[3])
+    return commit_in_transaction(world.state, request, int(asked.arguments[0]))
+
+
+def offsets_deleted(world: World, asked: Asked) -> Outcome:
+    return delete_offsets(world.state, read(OffsetDeleteRequest, asked.arguments[0]))
+
+
+def offsets_fetched(world: World, asked: Asked) -> Outcome:
+    """As of an offset, or of the newest one, which is the largest number of all."""
+    committed = int(asked.arguments[1])
+    is_newest = committed == MAX_LONG
+    if not is_newest:
+        if committed + 1 < world.state.timeline.committed:
+            raise Otherwise("an earlier state is asked for")
+        world.state.timeline.commit(committed + 1)
+    request = read(OffsetFetchRequest, asked.arguments[0]).groups[0]
+    if asked.name == "fetchAllOffsets":
+        request.topics = None
+    return Outcome(response=OffsetFetchResponse(groups=[fetch_offsets(world.state, request, is_newest)]))
+
+
+def all_offsets_deleted(world: World, asked: Asked) -> Outcome:
+    records = delete_groups(world.state, asked.arguments[:1]).records
+    kept = [record for record in records if isinstance(record.key, OffsetCommitKey)]
+    return Outcome(kept, response=str(len(kept)))
+
+
+def offsets_expired(world: World, asked: Asked) -> Outcome:
+    records: list[CoordinatorRecord] = []
+    group = world.state.groups.get(asked.arguments[0])
+    is_over = group is None or expire_of_group(world.state, group, records)
+    return Outcome(records, response=str(is_over).lower())
+
+
+def offsets_of_topics_deleted(world: World, asked: Asked) -> Outcome:
+    named = (one.split("=", 1) for one in asked.arguments[0].split(",") if one)
+    topics = {name: parse_uuid(topic_id) for name, topic_id in named}
+    groups = [*world.state.offsets.by_group, *world.state.offsets.open_producers]
+    return remove_topics(world.state, topics, dict.fromkeys(groups))
+
+
 def prepared(world: World, asked: Asked) -> Outcome:
     group: Any = next(iter(world.state.groups.values()))
     return prepare(world.state, group)
@@ -255,11 +324,21 @@ DECISIONS: dict[str, tuple[Callable[[World, Asked], Outcome], type[Any] | None]]
     "maybeDeleteGroup": (deleted, None),
     "createGroupTombstoneRecordsAndCancelTimers": (deleted, None),
     "prepareRebalance": (prepared, None),
+    "commitOffset": (offsets_committed, OffsetCommitResponse),
+    "commitTransactionalOffset": (offsets_sent, TxnOffsetCommitResponse),
+    "deleteOffsets": (offsets_deleted, OffsetDeleteResponse),
+    "fetchOffsets": (offsets_fetched, OffsetFetchResponse),
+    "fetchAllOffsets": (offsets_fetched, OffsetFetchResponse),
+    "deleteAllOffsets": (all_offsets_deleted, str),
+    "cleanupExpiredOffsets": (offsets_expired, str),
+    "onTopicsDeleted": (offsets_of_topics_deleted, None),
     "initializeShareGroupState": (begun(has_failed=False), None),
     "uninitializeShareGroupState": (begun(has_failed=True), None),
     "maybeCleanupShareGroupState": (topics_deleted, None),
 }
 
+
+HAS_MESSAGES = ("consumerGroupHeartbeat", "shareGroupHeartbeat")  # that a client sees
 
 # --- comparison -----------------------------------------------------------------------------------
 
@@ -275,8 +354,11 @@ def answer_of(kind: type[Any] | None, text: str) -> str:
 def own_answer(response: Any) -> str:
     if response is None or isinstance(response, str):
         return str(response).replace("None", "null") if response is None else response
-    version = newest(type(response))
-    return shown(decode(type(response), version, encode_bytes(response, version)))
+    kind = type(response)
+    text = "x" + encode_bytes(response, newest(kind)).hex()
+    if kind in (OffsetCommitResponse, OffsetFetchResponse):
+        text += "," + encode_bytes(response, NAMED_VERSION).hex()
+    return shown(read(kind, text))
 
 
 def error_answer(kind: type[Any] | None, code: ErrorCode) -> str:
@@ -302,7 +384,7 @@ def decision_differs(world: World, asked: Asked, end: Columns) -> str | None:
         if end[0] != "refused":
             return f"refused {refusal.code.name} {refusal.message}"
         expected = (end[2], end[3])
-        message = end[3] if asked.name.startswith("classic") else refusal.message
+        message = refusal.message if asked.name in HAS_MESSAGES else end[3]
         return None if (refusal.code.name, message) == expected else f"{refusal.code.name} {refusal.message}"
     if asked.name in ("classicGroupJoin", "classicGroupSync"):
         if refusal is not None:

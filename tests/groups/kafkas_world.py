@@ -11,14 +11,16 @@ import msgspec
 from kraftd.groups.call import Call
 from kraftd.groups.classic.member import ClassicMember
 from kraftd.groups.classic.memory import MemberMemory
+from kraftd.groups.classic.rebalance import heard
 from kraftd.groups.classic.states import ClassicState
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.consumer.assignors.spec import Assigned, AssignorFailed, GroupSpec, Slices
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.groups.consumer.patterns import RESOLVING
 from kraftd.groups.modern_group import ModernGroup
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.records import decode_record
+from kraftd.groups.records import CoordinatorRecord, decode_record
 from kraftd.groups.replay import replay
 from kraftd.groups.state import Counts, ShardState
 from kraftd.messages.join_group_request import JoinGroupRequest
@@ -43,6 +45,10 @@ TIMERS = {
 }
 
 
+MAX_LONG = 2**63 - 1
+NAMED_VERSION = 9  # of OffsetCommit and OffsetFetch
+
+
 class Otherwise(Exception):
     """A decision is given something else than Kafka's."""
 
@@ -52,8 +58,22 @@ def newest(kind: type[Message]) -> int:
 
 
 def read(kind: type[Any], text: str) -> Any:
-    """A message as the agent writes it."""
-    return decode(kind, newest(kind), bytes.fromhex(text[1:]))
+    """A message as the agent writes it: if its newest version has ids of topics, in one with names too."""
+    first, *others = text[1:].split(",")
+    message = decode(kind, newest(kind), bytes.fromhex(first))
+    if others:
+        named = decode(kind, NAMED_VERSION, bytes.fromhex(others[0]))
+        for one, other in zip(topics_of(message), topics_of(named), strict=True):
+            one.name = other.name
+    if len(others) > 1:
+        message.retention_time_ms = int(others[1])
+    return message
+
+
+def topics_of(message: Any) -> list[Any]:
+    """The topics of a message about offsets."""
+    groups = getattr(message, "groups", [message])
+    return [topic for group in groups for topic in group.topics or ()]
 
 
 class Known:
@@ -182,9 +202,26 @@ class World:
 
     def replay(self, record: str, now_ms: str) -> None:
         self.state.now_ms = int(now_ms)
-        key, _, value = record.partition(":")
-        decoded = decode_record(bytes.fromhex(key), bytes.fromhex(value) if value else None)[1]
-        replay(self.state, decoded, self.written, -1)
+        replay(self.state, record_of(record), self.written, -1)
+        self.written += 1
+
+    def limit_offsets(self, metadata_max_bytes: str, retention_minutes: str) -> None:
+        self.state.config = msgspec.structs.replace(
+            self.state.config,
+            offset_metadata_max_bytes=int(metadata_max_bytes),
+            offsets_retention_minutes=int(retention_minutes),
+        )
+
+    def replay_offset(self, offset: str, producer_id: str, record: str, now_ms: str) -> None:
+        """A record of an offset, at its own offset in the log."""
+        self.state.now_ms = int(now_ms)
+        self.written = int(offset) + 1
+        replay(self.state, record_of(record), self.written, int(producer_id))
+        self.written += 1
+
+    def end_transaction(self, producer_id: str, result: str) -> None:
+        self.state.timeline.offset = self.written
+        self.state.offsets.end_transaction(int(producer_id), result == "COMMIT")
         self.written += 1
 
     def settle(self, how: str) -> None:
@@ -203,16 +240,23 @@ class World:
             found.append(f"{'-'.join((TIMERS[kind], *names))}={entry.due_ms}")
         return sorted(found)
 
-    def touch(self, group_id: str, how: str, arguments: Columns) -> None:
+    def touch(self, group_id: str, how: str, now_ms: str, arguments: Columns) -> None:
         """Change a group as a test does it, not by a request or a record."""
         state = self.state
+        state.now_ms = int(now_ms)
         state.timeline.offset = self.written
-        if how == "create":
+        if how == "getOrMaybeCreateClassicGroup":
             if group_id not in state.groups:
                 state.new_classic_group(group_id)
             return
+        if how == "getOrMaybeCreatePersistedConsumerGroup":
+            if group_id not in state.groups:
+                state.timeline.put(state.groups, group_id, ConsumerGroup(group_id, state.timeline))
+            return
         group: Any = state.groups.get(group_id)
-        if isinstance(group, ModernGroup):
+        if how == "replay":
+            replay(state, record_of(arguments[0]), self.written, -1)
+        elif isinstance(group, ModernGroup):
             group.refreshed(self.known.hashes_version(), int(arguments[1]))
         elif how == "add":
             said = read(JoinGroupRequest, arguments[0])
@@ -231,18 +275,29 @@ class World:
             if arguments[4] == "true":
                 member.awaiting_join = Call("a test's", 9)
             group.add(member)
+        elif how == "heard":
+            heard(state, group, group.members[arguments[0]])
         elif how == "remove":
             group.remove(arguments[0])
         elif how == "transitionTo":
             group.transition_to(ClassicState(arguments[0]), state.now_ms)
         elif how == "setProtocolName":
             group.protocol_name = arguments[0].removeprefix("Optional[").removesuffix("]")
+        elif how == "setSubscribedTopics":
+            named = arguments[0].removeprefix("Optional[[").removesuffix("]]")
+            group.subscribed_topics = frozenset(one for one in named.split(", ") if one)
         elif how == "initNextGeneration":
             group.generation += 1
             group.protocol_name = group.elected_protocol()
             group.subscribed_topics = group.compute_subscribed_topics()
         else:
             raise Otherwise(f"touched by {how}")
+
+
+def record_of(text: str) -> CoordinatorRecord:
+    """A record as the agent writes it."""
+    key, _, value = text.partition(":")
+    return decode_record(bytes.fromhex(key), bytes.fromhex(value) if value else None)[1]
 
 
 def shown(message: Any) -> str:

@@ -19,8 +19,9 @@ from tests.kafkas_tests.agent import lines_of
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 PACKAGE = "org.apache.kafka.coordinator.group"
-CLASSES = ("GroupMetadataManagerTest",)
-LEAST = 5_500  # decisions, answers, deadlines and appended records
+CLASSES = ("GroupMetadataManagerTest", "OffsetMetadataManagerTest")
+LEAST = 6_000  # decisions, answers, deadlines and appended records
+STREAMS_GROUP = "getOrMaybeCreatePersistedStreamsGroup"
 STREAMS = "streamsGroupHeartbeat"  # of a protocol that kraftd does not serve: such a test ends here
 CLOCK = "docs/divergence.md: A clock that goes back"
 NO_MEMBERS = "it has an empty group with members"
@@ -87,8 +88,16 @@ class Comparison:
             world.known.configs[columns[1]] = dict(one.split("=", 1) for one in text.split(", ") if one)
         elif kind == "replay":
             world.replay(columns[1], columns[3])
+        elif kind == "offsets":
+            world.limit_offsets(*columns[1:])
+        elif kind == "offset":
+            world.replay_offset(*columns[1:])
+        elif kind == "marker":
+            world.end_transaction(*columns[1:])
         elif kind == "touch":
-            world.touch(columns[1], columns[2], columns[3:])
+            self._is_over = columns[2] == STREAMS_GROUP
+            if not self._is_over:
+                world.touch(columns[1], columns[2], columns[3], columns[4:])
         elif kind == "settled":
             world.settle(columns[1])
         elif kind == "timers":

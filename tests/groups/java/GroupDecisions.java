@@ -5,7 +5,11 @@ import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
 import org.apache.kafka.common.message.DescribeGroupsResponseData;
 import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.message.ListGroupsResponseData;
+import org.apache.kafka.common.message.OffsetCommitRequestData;
+import org.apache.kafka.common.message.OffsetFetchRequestData;
+import org.apache.kafka.common.message.OffsetFetchResponseData;
 import org.apache.kafka.common.message.ShareGroupDescribeResponseData;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.MessageUtil;
@@ -26,6 +30,8 @@ import org.apache.kafka.coordinator.group.classic.ClassicGroup;
 import org.apache.kafka.coordinator.group.classic.ClassicGroupMember;
 import org.apache.kafka.coordinator.group.classic.ClassicGroupState;
 import org.apache.kafka.coordinator.group.modern.ModernGroup;
+import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup;
+import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroupMember;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.share.persister.InitializeShareGroupStateParameters;
 
@@ -63,7 +69,8 @@ import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
  * force. "call WORLD NUMBER NAME MILLISECONDS ARGUMENT..." begins a decision, after "timers WORLD KEY=TIME..." which are
  * scheduled by then; "uuid ..." and "assigned ..." are what it is given meanwhile. "done NUMBER ANSWER RECORDS WAITS" or
  * "refused NUMBER ERROR MESSAGE" ends it. "answered NUMBER ANSWER" is a request that waited, "appended NUMBER ERROR" what
- * the test says of its records. "touch WORLD GROUP ..." is what a test does to a group itself.
+ * the test says of its records. "touch WORLD GROUP NAME MILLISECONDS ..." is what a test does to a group itself.
+ * "offset", "marker" and "offsets" are records, ends of transactions and configs of a manager of offsets.
  */
 public class GroupDecisions {
     private static final Map<Object, Integer> WORLDS = new IdentityHashMap<>();
@@ -80,7 +87,9 @@ public class GroupDecisions {
                 visit(Advice.to(Replay.class).on(named("replay"))).
                 visit(Advice.to(Made.class).on(isConstructor())).
                 visit(Advice.to(Image.class).on(named("onMetadataUpdate"))).
-                visit(Advice.to(Created.class).on(named("getOrMaybeCreateClassicGroup"))).
+                visit(Advice.to(Created.class).on(namedOneOf("getOrMaybeCreateClassicGroup", "getOrMaybeCreatePersistedConsumerGroup",
+                    "getOrMaybeCreatePersistedStreamsGroup"))).
+                visit(Advice.to(Heard.class).on(named("rescheduleClassicGroupMemberHeartbeat"))).
                 visit(Advice.to(Decision.class).on(namedOneOf(
                     "consumerGroupHeartbeat", "shareGroupHeartbeat", "classicGroupJoin", "classicGroupSync",
                     "classicGroupHeartbeat", "classicGroupLeave", "describeGroups", "consumerGroupDescribe",
@@ -92,6 +101,18 @@ public class GroupDecisions {
             type(named(here + "GroupMetadataManagerTestContext")).
             transform((builder, type, loader, module, domain) -> builder.visit(
                 Advice.to(Settled.class).on(namedOneOf("commit", "rollback")))).
+            type(named(here + "OffsetMetadataManager")).
+            transform((builder, type, loader, module, domain) -> builder.
+                visit(Advice.to(OffsetReplay.class).on(named("replay"))).
+                visit(Advice.to(OffsetsMade.class).on(isConstructor())).
+                visit(Advice.to(Marker.class).on(named("replayEndTransactionMarker"))).
+                visit(Advice.to(Decision.class).on(namedOneOf(
+                    "commitOffset", "commitTransactionalOffset", "deleteOffsets", "fetchOffsets", "fetchAllOffsets",
+                    "deleteAllOffsets", "cleanupExpiredOffsets", "onTopicsDeleted")))).
+            type(named(here + "OffsetMetadataManagerTest$OffsetMetadataManagerTestContext")).
+            transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Settled.class).on(named("commit")))).
+            type(named(here + "modern.consumer.ConsumerGroup")).
+            transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Touch.class).on(named("updateMember")))).
             type(named(here + "GroupConfigManager")).
             transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Configured.class).on(named("updateGroupConfig")))).
             type(named(here + "modern.TargetAssignmentBuilder")).
@@ -103,7 +124,7 @@ public class GroupDecisions {
             transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Random.class).on(named("randomUuid")))).
             type(named(here + "classic.ClassicGroup")).
             transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Named.class).on(named("generateMemberId"))).visit(
-                Advice.to(Touch.class).on(namedOneOf("add", "remove", "transitionTo", "initNextGeneration", "setProtocolName")))).
+                Advice.to(Touch.class).on(namedOneOf("add", "remove", "transitionTo", "initNextGeneration", "setProtocolName", "setSubscribedTopics")))).
             type(named(here + "modern.ModernGroup")).
             transform((builder, type, loader, module, domain) -> builder.visit(
                 Advice.to(Touch.class).on(named("setMetadataRefreshDeadline")))).
@@ -139,8 +160,47 @@ public class GroupDecisions {
 
     public static class Created {
         @Advice.OnMethodExit
-        public static void exit(@Advice.This Object manager, @Advice.Argument(0) String group) {
-            touched(null, "create", new Object[] {group});
+        public static void exit(@Advice.This Object manager, @Advice.Origin("#m") String name, @Advice.Argument(0) String group) {
+            touched(null, name, new Object[] {group});
+        }
+    }
+
+    public static class Heard {
+        @Advice.OnMethodExit
+        public static void exit(@Advice.Argument(0) Object group, @Advice.Argument(1) Object member) {
+            heard(group, member);
+        }
+    }
+
+    public static class OffsetsMade {
+        @Advice.OnMethodExit
+        public static void exit(@Advice.This Object manager) {
+            offsetsMade(manager);
+        }
+    }
+
+    public static class OffsetReplay {
+        @Advice.OnMethodEnter
+        public static void enter() {
+            deeper();
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        public static void exit(
+            @Advice.This Object manager,
+            @Advice.Argument(0) long offset,
+            @Advice.Argument(1) long producer,
+            @Advice.Argument(2) Object key,
+            @Advice.Argument(3) Object value
+        ) {
+            offsetReplayed(manager, offset, producer, (ApiMessage) key, (ApiMessage) value);
+        }
+    }
+
+    public static class Marker {
+        @Advice.OnMethodExit
+        public static void exit(@Advice.This Object manager, @Advice.Argument(0) long producer, @Advice.Argument(1) Object result) {
+            ended(manager, producer, result);
         }
     }
 
@@ -251,8 +311,7 @@ public class GroupDecisions {
     public static void replayed(Object manager, ApiMessage key, ApiMessage value, boolean taken) {
         depth--;
         if (depth > 0 || !WORLDS.containsKey(manager)) return;
-        ApiMessageAndVersion written = value == null ? null : new ApiMessageAndVersion(value, value.highestSupportedVersion());
-        line("replay", WORLDS.get(manager), hex(CoordinatorRecord.record(key, written)), taken, now());
+        line("replay", WORLDS.get(manager), record(key, value), taken, now());
     }
 
     public static void made(Object manager) {
@@ -290,6 +349,29 @@ public class GroupDecisions {
         ).forEach((key, value) -> shown.add(key + "=" + value));
         line("world", world, shown);
         image(manager);
+    }
+
+    public static void offsetsMade(Object manager) {
+        Integer world = WORLDS.get(field(manager, "groupMetadataManager"));
+        if (world == null) return;  // of a mock
+        WORLDS.put(manager, world);
+        GroupCoordinatorConfig config = (GroupCoordinatorConfig) field(manager, "config");
+        line("offsets", world, config.offsetMetadataMaxSize(), config.offsetsRetentionMs() / 60_000);
+    }
+
+    public static void offsetReplayed(Object manager, long offset, long producer, ApiMessage key, ApiMessage value) {
+        depth--;
+        if (depth > 0 || !WORLDS.containsKey(manager)) return;
+        line("offset", WORLDS.get(manager), offset, producer, record(key, value), now());
+    }
+
+    public static void ended(Object manager, long producer, Object result) {
+        if (WORLDS.containsKey(manager)) line("marker", WORLDS.get(manager), producer, result);
+    }
+
+    private static String record(ApiMessage key, ApiMessage value) {
+        ApiMessageAndVersion written = value == null ? null : new ApiMessageAndVersion(value, value.highestSupportedVersion());
+        return hex(CoordinatorRecord.record(key, written));
     }
 
     public static void image(Object manager) {
@@ -352,9 +434,13 @@ public class GroupDecisions {
         if (depth > 0 || last == null || isManagers(0)) return;
         int world = WORLDS.get(last);
         if (group == null) {
-            line("touch", world, arguments[0], name);
+            line("touch", world, arguments[0], name, now());
+        } else if (group instanceof ConsumerGroup consumers && arguments[0] instanceof ConsumerGroupMember member) {
+            CoordinatorRecord said = GroupCoordinatorRecordHelpers.newConsumerGroupMemberSubscriptionRecord(consumers.groupId(), member);
+            CoordinatorRecord has = GroupCoordinatorRecordHelpers.newConsumerGroupCurrentAssignmentRecord(consumers.groupId(), member);
+            for (CoordinatorRecord record : List.of(said, has)) line("touch", world, consumers.groupId(), "replay", now(), hex(record));
         } else if (group instanceof ModernGroup<?> modern) {
-            line("touch", world, modern.groupId(), name, arguments[0], arguments[1]);
+            line("touch", world, modern.groupId(), name, now(), arguments[0], arguments[1]);
         } else if (group instanceof ClassicGroup classic) {
             Map<?, ?> groups = (Map<?, ?>) field(last, "groups");
             if (groups.get(classic.groupId()) != classic) return;  // it gets there by its record, if at all
@@ -364,19 +450,23 @@ public class GroupDecisions {
                     setSessionTimeoutMs(member.sessionTimeoutMs()).setRebalanceTimeoutMs(member.rebalanceTimeoutMs()).
                     setProtocols(member.supportedProtocols().duplicate());
                 if (arguments.length == 1) return;  // it has called the other overload
-                line("touch", world, classic.groupId(), name, hex(said), member.clientId(), member.clientHost(),
+                line("touch", world, classic.groupId(), name, now(), hex(said), member.clientId(), member.clientHost(),
                     HexFormat.of().formatHex(member.assignment()), arguments[1] != null);
             } else {
-                line("touch", world, classic.groupId(), name, arguments.length == 0 ? "" : arguments[0]);
+                line("touch", world, classic.groupId(), name, now(), arguments.length == 0 ? "" : arguments[0]);
             }
         }
+    }
+
+    public static void heard(Object group, Object member) {
+        if (depth == 0 && !isManagers(1)) line("touch", WORLDS.get(last), field(group, "groupId"), "heard", now(), field(member, "memberId"));
     }
 
     /** Whether the manager itself is at work, once records are appended, in more than so many calls of this. */
     private static boolean isManagers(int own) {
         String name = GroupMetadataManager.class.getName();
         return own < StackWalker.getInstance().walk(frames -> frames.filter(
-            frame -> frame.getClassName().equals(name) && !frame.getMethodName().equals("getOrMaybeCreateClassicGroup")).count());
+            frame -> frame.getClassName().equals(name) && !frame.getMethodName().startsWith("getOrMaybeCreate")).count());
     }
 
     public static int called(Object manager, String name, Object[] arguments) {
@@ -404,7 +494,12 @@ public class GroupDecisions {
     private static String argument(Object argument) {
         if (argument instanceof RequestContext context)
             return context.header.apiVersion() + "\t" + context.clientId() + "\t" + context.clientAddress;
+        if (argument instanceof OffsetCommitRequestData request) return hex(request) + "," + request.retentionTimeMs();
+        if (argument instanceof OffsetFetchRequestData.OffsetFetchRequestGroup group)
+            return hex(new OffsetFetchRequestData().setGroups(List.of(group)));
         if (argument instanceof ApiMessage message) return hex(message);
+        if (argument instanceof List<?> some && !some.isEmpty() && some.get(0) instanceof GroupCoordinatorShard.DeletedTopic)
+            return some.stream().map(GroupCoordinatorShard.DeletedTopic.class::cast).map(one -> one.name() + "=" + one.id()).collect(Collectors.joining(","));
         if (argument instanceof Collection<?> some) return some.stream().map(String::valueOf).sorted().collect(Collectors.joining(","));
         if (argument instanceof Map<?, ?> some) return partitions(cast(some));
         return String.valueOf(argument);
@@ -431,7 +526,9 @@ public class GroupDecisions {
             one.records().forEach(record -> records.add(hex(record)));
             waits |= one.appendFuture() != null;
         }
-        if (arguments.length > 0 && arguments[arguments.length - 1] instanceof List<?> list && result == null)
+        if (result instanceof List<?> list)
+            list.stream().filter(CoordinatorRecord.class::isInstance).forEach(record -> records.add(hex((CoordinatorRecord) record)));
+        else if (arguments.length > 0 && arguments[arguments.length - 1] instanceof List<?> list)
             list.stream().filter(CoordinatorRecord.class::isInstance).forEach(record -> records.add(hex((CoordinatorRecord) record)));
         line("done", call, answer(answer, arguments), records, waits);
         for (CoordinatorResult<?, CoordinatorRecord> one : results)
@@ -451,6 +548,8 @@ public class GroupDecisions {
 
     private static String answer(Object answer, Object[] arguments) {
         if (answer instanceof ApiMessage message) return hex(message);
+        if (answer instanceof OffsetFetchResponseData.OffsetFetchResponseGroup group)
+            return hex(new OffsetFetchResponseData().setGroups(List.of(group)));
         if (answer instanceof Map.Entry<?, ?> pair && pair.getKey() instanceof ApiMessage message) {
             String begun = "";
             if (pair.getValue() instanceof Optional<?> some && some.orElse(null) instanceof InitializeShareGroupStateParameters asked)
@@ -485,13 +584,19 @@ public class GroupDecisions {
 
     private static String hex(ApiMessage message) {
         try {
-            ByteBuffer bytes = MessageUtil.toByteBufferAccessor(message, message.highestSupportedVersion()).buffer();
-            byte[] copy = new byte[bytes.remaining()];
-            bytes.get(copy);
-            return "x" + HexFormat.of().formatHex(copy);
+            String newest = hex(message, message.highestSupportedVersion());
+            boolean hasTwo = message.apiKey() == ApiKeys.OFFSET_COMMIT.id || message.apiKey() == ApiKeys.OFFSET_FETCH.id;
+            return "x" + newest + (hasTwo ? "," + hex(message, (short) 9) : "");  // that has names in place of ids of topics
         } catch (RuntimeException e) {
             return "unwritable";  // a test may make a message that has no form
         }
+    }
+
+    private static String hex(ApiMessage message, short version) {
+        ByteBuffer bytes = MessageUtil.toByteBufferAccessor(message, version).buffer();
+        byte[] copy = new byte[bytes.remaining()];
+        bytes.get(copy);
+        return HexFormat.of().formatHex(copy);
     }
 
     private static String hex(CoordinatorRecord record) {
