@@ -27,6 +27,7 @@ from kraftd.wire.message import Message
 from kraftd.wire.table import api_key
 
 API_VERSIONS_VERSION = 3
+OF_BROKERS = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS)
 CLOSED = "it closed the connection"
 MAX_FRAME_BYTES = 100 * 1024 * 1024
 READ_AHEAD_BYTES = 4 << 20  # of one connection, before reading pauses
@@ -136,8 +137,13 @@ class Connection:
         version = self._version(key, max_version)
         if version is None:
             name = ApiKey(key).name if is_known(key) else str(key)
-            raise Unreachable(f"{self.address}: it does not serve {name}")
+            raise Unreachable(f"{self.address}: it does not serve {name}{self._kind_hint(key)}")
         return await self.ask_in(request, version, answer, timeout_s=timeout_s)
+
+    def _kind_hint(self, key: int) -> str:
+        """What to do if it is a controller, and brokers are asked this."""
+        is_controller = self.serves(ApiKey.VOTE) and not self.serves(ApiKey.METADATA)
+        return ": it is a controller, name a broker" if is_controller and key in OF_BROKERS else ""
 
     async def ask_in(
         self, request: Message, version: int, answer: type[Answer], *, timeout_s: float | None = None

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-
+from kraftd.client.all_brokers import ask_all
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
-from kraftd.client.coordinator import repeated
 from kraftd.client.failures import Refused
 from kraftd.client.group_offsets import GroupOffsets
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
@@ -16,22 +13,18 @@ from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
 
-async def list_groups(cluster: Cluster) -> list[ListedGroup]:
-    """The groups of every broker. Raises Unreachable where a broker does not answer, Refused."""
-    await cluster.refresh([])
+async def list_groups(cluster: Cluster) -> tuple[list[ListedGroup], dict[int, str]]:
+    """The groups of every broker, and by broker why one does not answer.
 
-    async def of_broker(node_id: int) -> list[ListedGroup]:
-        async def attempt(connection: Connection) -> tuple[int, list[ListedGroup]]:
-            answer = await connection.ask(ListGroupsRequest(), ListGroupsResponse)
-            return answer.error_code, answer.groups
+    Raises Unreachable if none does, Refused.
+    """
 
-        def connect() -> Awaitable[Connection]:
-            return cluster.node(node_id)
+    async def attempt(connection: Connection) -> tuple[int, list[ListedGroup]]:
+        answer = await connection.ask(ListGroupsRequest(), ListGroupsResponse)
+        return answer.error_code, answer.groups
 
-        return await repeated(cluster, f"broker {node_id}", connect, attempt)
-
-    found = await asyncio.gather(*map(of_broker, cluster.cache.nodes))
-    return [group for groups in found for group in groups]
+    answers, missing = await ask_all(cluster, attempt)
+    return [group for groups in answers.values() for group in groups], missing
 
 
 async def delete_group(cluster: Cluster, group: str) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from kraftd.client.all_brokers import ask_all
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
 from kraftd.client.coordinator import COORDINATOR_ERRORS, TRANSACTION, Coordinator, repeated
-from kraftd.client.failures import Refused
+from kraftd.client.failures import Refused, Unreachable
 from kraftd.client.open_transactions import UNKNOWN, IdState, Judged, OpenTransaction, judge
 from kraftd.client.partition_reader import LEADER_ERRORS
 from kraftd.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
@@ -57,30 +58,27 @@ async def list_transactions(
     states: Sequence[str] = (),
     producer_ids: Sequence[int] = (),
     older_than_ms: int = -1,
-) -> list[ListedId]:
-    """The transactional ids of every coordinator. Raises Unreachable where one does not answer, Refused."""
-    await cluster.refresh([])
+) -> tuple[list[ListedId], dict[int, str]]:
+    """The transactional ids of every coordinator, and by broker why one does not answer.
+
+    Raises Unreachable if none does, Refused.
+    """
     request = ListTransactionsRequest(tuple(states), tuple(producer_ids), older_than_ms)
 
-    async def of_broker(node_id: int) -> list[ListedId]:
-        async def attempt(connection: Connection) -> tuple[int, ListTransactionsResponse]:
-            answer = await connection.ask(request, ListTransactionsResponse)
-            return answer.error_code, answer
-
-        def connect() -> Awaitable[Connection]:
-            return cluster.node(node_id)
-
-        answer = await repeated(cluster, f"broker {node_id}", connect, attempt)
+    async def attempt(connection: Connection) -> tuple[int, ListTransactionsResponse]:
+        answer = await connection.ask(request, ListTransactionsResponse)
         if answer.unknown_state_filters:
             names = ", ".join(answer.unknown_state_filters)
             raise Refused(f"No transaction has a state {names}.", ErrorCode.INVALID_REQUEST)
-        return [
-            ListedId(one.transactional_id, one.transaction_state, one.producer_id, node_id)
-            for one in answer.transaction_states
-        ]
+        return answer.error_code, answer
 
-    found = await asyncio.gather(*map(of_broker, cluster.cache.nodes))
-    return [one for several in found for one in several]
+    answers, missing = await ask_all(cluster, attempt)
+    listed = [
+        ListedId(one.transactional_id, one.transaction_state, one.producer_id, node_id)
+        for node_id, answer in answers.items()
+        for one in answer.transaction_states
+    ]
+    return listed, missing
 
 
 async def describe_transaction(cluster: Cluster, transactional_id: str) -> IdState | None:
@@ -181,11 +179,12 @@ async def judge_open(cluster: Cluster, found: Sequence[OpenTransaction], now_ms:
     if not found:
         return []
     ids = sorted({one.producer_id for one in found})
-    listed = [
-        one
-        for first in range(0, len(ids), IDS_A_REQUEST)
-        for one in await list_transactions(cluster, producer_ids=ids[first : first + IDS_A_REQUEST])
-    ]
+    listed: list[ListedId] = []
+    for first in range(0, len(ids), IDS_A_REQUEST):
+        known, missing = await list_transactions(cluster, producer_ids=ids[first : first + IDS_A_REQUEST])
+        if missing:  # a transaction of that coordinator's would be taken for one without an owner
+            raise Unreachable(next(iter(missing.values())))
+        listed += known
     owners = {one.producer_id: one for one in await describe_all(cluster, listed)}
     again, _ = await find_open(cluster, {(one.topic, one.partition) for one in found})
     still = {(one.topic, one.partition, one.start_offset) for one in again}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,3 +61,20 @@ def test_a_time_may_be_an_age(text: str, seconds: int) -> None:
 def test_a_time_in_the_future_is_refused() -> None:
     with pytest.raises(ValueError, match="in the future"):
         parse_time("2023-11-14T22:13:21Z", NOON_S)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"t,0\n", "line 1: t,0 is not topic,partition,offset"),
+        (b"t,0,5\ng,t,1,5\n", "line 2: g,t,1,5 is not topic,partition,offset"),
+        (b"t,0,5\nt, 0, 6\r\n", "line 2: t,0 is there twice"),
+        (b"\xff\xfe,0,5\n", "line 1: it is not text in UTF-8"),
+        (b"\n", "it names no partition"),
+    ],
+)
+def test_a_line_of_a_file_that_is_no_offset_is_shown(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_bytes(content)
+    done = run("groups", "reset", "readers", "--from-file", str(path))
+    assert done.code == 2 and said in done.err

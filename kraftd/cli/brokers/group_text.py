@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.tables import print_table
+from kraftd.control_characters import visible_cell
 
 if TYPE_CHECKING:
     from kraftd.client.group_description import GroupPartition, GroupState, Member
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def show_group(state: GroupState) -> None:
     """Print a group. The column of instance ids is left out of one without static members."""
     members = f"{len(state.members)} member{'' if len(state.members) == 1 else 's'}"
-    head = f"Group {state.group} ({state.kind}): {state.state}"
+    head = f"Group {visible_cell(state.group)} ({state.kind}): {state.state}"
     click.echo(f"{head}, {members}, total lag {state.lag:,}, coordinator {state.coordinator}")
     columns = 4 if any(one.instance_id is not None for one in state.members) else 3
     of_members = ("CLIENT", "HOST", "MEMBER", "INSTANCE")[:columns]

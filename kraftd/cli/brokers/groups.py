@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftd.cli.brokers.group_text import show_group
-from kraftd.cli.brokers.options import of_brokers
+from kraftd.cli.brokers.options import of_brokers, show_missing
 from kraftd.cli.brokers.reset import reset
 from kraftd.cli.cluster_options import ClusterGroup, json_option
-from kraftd.cli.failures import FAILED, OK, CommandFailure
+from kraftd.cli.failures import FAILED, OK
 from kraftd.cli.tables import print_lines, print_table
+from kraftd.control_characters import visible_cell
 
 if TYPE_CHECKING:
     from kraftd.client.cluster import Cluster
     from kraftd.client.group_description import GroupState
+
+DESCRIBED_AT_ONCE = 20
 
 
 @click.group(cls=ClusterGroup)
@@ -35,7 +38,7 @@ async def list_command(cluster: Cluster, as_json: bool) -> int:
     """List the groups of all brokers."""
     from kraftd.client.groups import list_groups
 
-    found = await list_groups(cluster)
+    found, missing = await list_groups(cluster)
     rows = [
         {
             "group": one.group_id,
@@ -49,9 +52,9 @@ async def list_command(cluster: Cluster, as_json: bool) -> int:
         print_lines(map(json.dumps, rows))
     elif rows:
         print_table(("GROUP", "TYPE", "STATE", "PROTOCOL"), _texts(rows))
-    else:
+    elif not missing:
         click.echo("There are no groups.", err=True)
-    return OK
+    return show_missing(missing, "groups")
 
 
 @groups.command()
@@ -61,19 +64,25 @@ async def list_command(cluster: Cluster, as_json: bool) -> int:
 async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> int:
     """Describe groups, their members and lag.
 
-    A line for each partition has the committed offset, the log's end and the member that reads it.
+    A line for each partition has the committed offset, the log's end and the member that reads it. The exit
+    code is 1 if one of the groups is not there.
     """
+    import asyncio
+
     from kraftd.client.group_description import DEAD, describe_group
 
-    for name in group:
-        state = await describe_group(cluster, name)
-        if state.state == DEAD:
-            raise CommandFailure(f"There is no group {name}.", FAILED)
-        if as_json:
-            click.echo(json.dumps(_as_dict(state)))
-        else:
-            show_group(state)
-    return OK
+    code = OK
+    for first in range(0, len(group), DESCRIBED_AT_ONCE):
+        names = group[first : first + DESCRIBED_AT_ONCE]
+        for state in await asyncio.gather(*(describe_group(cluster, name) for name in names)):
+            if state.state == DEAD:
+                code = FAILED
+                click.echo(f"There is no group {visible_cell(state.group)}.", err=True)
+            elif as_json:
+                click.echo(json.dumps(_as_dict(state)))
+            else:
+                show_group(state)
+    return code
 
 
 @groups.command()

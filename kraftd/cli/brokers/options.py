@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, answer_timeout_option, command_config_option, run
+from kraftd.cli.failures import FAILED, OK
 
 if TYPE_CHECKING:
     from kraftd.client.cluster import Cluster
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+def show_missing(missing: Mapping[int, str], what: str) -> int:
+    """Say which brokers did not answer, so that what they have is not in a list; returns the exit code."""
+    for broker_id, why in sorted(missing.items()):
+        click.echo(f"The {what} of broker {broker_id} are missing: {why}.", err=True)
+    return FAILED if missing else OK
 
 
 def of_brokers(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:

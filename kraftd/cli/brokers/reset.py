@@ -15,6 +15,7 @@ from kraftd.cli.brokers.options import of_brokers
 from kraftd.cli.cluster_options import json_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.tables import print_lines, print_table
+from kraftd.control_characters import visible_cell
 from kraftd.history.points import parse_time
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kraftd.client.group_reset import Move, Rule
 
 _RULES = ("to_earliest", "to_latest", "to_offset", "to_time", "by_shift", "from_file")
+
+MAX_SHOWN = 100  # characters of a line
 
 
 @click.command()
@@ -80,6 +83,8 @@ async def reset(
         if rule is not None:
             places = await _places(cluster, chosen) if chosen else committed
             named = dict.fromkeys(places, rule)
+        else:
+            await _check_places(cluster, named)
         if not named:
             raise ResetRefused(f"Group {group} has no committed offsets: choose topics with --topic.")
         moves = await plan_reset(cluster, committed, named)
@@ -132,6 +137,15 @@ def _parse_topic(text: str) -> tuple[str, tuple[int, ...]]:
     return topic, tuple(map(int, numbers))
 
 
+async def _check_places(cluster: Cluster, places: Iterable[Place]) -> None:
+    """Raise CommandFailure if one of the partitions does not exist."""
+    places = list(places)
+    await cluster.refresh(list(dict.fromkeys(topic for topic, _ in places)))
+    for topic, index in places:
+        if index not in cluster.cache.topics[topic].partitions:
+            raise CommandFailure(f"{topic} has no partition {index}.", FAILED)
+
+
 async def _places(cluster: Cluster, chosen: Mapping[str, tuple[int, ...]]) -> list[Place]:
     await cluster.refresh(list(chosen))
     places: list[Place] = []
@@ -148,14 +162,18 @@ def _read_file(path: Path) -> dict[Place, Rule]:
     from kraftd.client.group_reset import Rule
 
     found: dict[Place, Rule] = {}
-    with path.open(newline="", encoding="utf-8", errors="replace") as lines:
+    with path.open(newline="", encoding="utf-8", errors="surrogateescape") as lines:
         for number, row in enumerate(csv.reader(lines), 1):
             if not row:
                 continue
+            if any(not one.isascii() and any("\udc80" <= each <= "\udcff" for each in one) for one in row):
+                raise click.UsageError(f"{path}, line {number}: it is not text in UTF-8.")
+            row = [row[0], *(one.strip(" ") for one in row[1:])]
             if len(row) != 3 or not all(
                 one.isascii() and one.isdecimal() and len(one) < 19 for one in row[1:]
             ):
-                raise click.UsageError(f"{path}, line {number}: it is not topic,partition,offset.")
+                shown = visible_cell(",".join(row))[:MAX_SHOWN]
+                raise click.UsageError(f"{path}, line {number}: {shown} is not topic,partition,offset.")
             place = (row[0], int(row[1]))
             if place in found:
                 raise click.UsageError(f"{path}, line {number}: {place[0]},{place[1]} is there twice.")

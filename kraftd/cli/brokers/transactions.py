@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftd.cli.brokers.options import of_brokers
+from kraftd.cli.brokers.options import of_brokers, show_missing
 from kraftd.cli.cluster_options import ClusterGroup, json_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.tables import print_lines, print_table
+from kraftd.control_characters import visible_cell
 from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ async def list_command(cluster: Cluster, states: tuple[str, ...], ids: tuple[int
     from kraftd.client.open_transactions import duration_text
     from kraftd.client.transactions import describe_all, list_transactions
 
-    listed = await list_transactions(cluster, states, ids)
+    listed, unasked = await list_transactions(cluster, states, ids)
     now_ms = _now_ms()
     ages = {one.transactional_id: one.age_ms(now_ms) for one in await describe_all(cluster, listed)}
     listed.sort()
@@ -50,9 +51,9 @@ async def list_command(cluster: Cluster, states: tuple[str, ...], ids: tuple[int
             "-" if (age := ages.get(one.transactional_id)) is None else duration_text(age) for one in listed
         ]
         print_table(headings, [(*map(str, one), text) for one, text in zip(listed, texts, strict=True)])
-    else:
+    elif not unasked:
         click.echo("There are no transactional ids.", err=True)
-    return OK
+    return show_missing(unasked, "transactional ids")
 
 
 @transactions.command()
@@ -66,10 +67,13 @@ async def describe(cluster: Cluster, transactional_ids: tuple[str, ...], as_json
     """
     from kraftd.client.transactions import describe_transaction, find_open
 
+    code = OK
     for name in transactional_ids:
         state = await describe_transaction(cluster, name)
         if state is None:
-            raise CommandFailure(f"There is no transactional id {name}.", FAILED)
+            code = FAILED
+            click.echo(f"There is no transactional id {visible_cell(name)}.", err=True)
+            continue
         if state.partitions:
             await cluster.refresh(sorted({topic for topic, _ in state.partitions}))
         found, _ = await find_open(cluster, state.partitions)
@@ -79,7 +83,7 @@ async def describe(cluster: Cluster, transactional_ids: tuple[str, ...], as_json
             click.echo(json.dumps({**_as_dict(state), "partitions": rows}))
         else:
             _show(state, rows)
-    return OK
+    return code
 
 
 @transactions.command("open")

@@ -1,0 +1,51 @@
+"""`kraftd groups` and `transactions` where one group, id or broker of several is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.client import group_description, groups, transactions
+from kraftd.client.group_description import GroupState
+from kraftd.client.transactions import ListedId
+from kraftd.messages.list_groups_response import ListedGroup
+from tests.cli.run import run
+
+MISSING = {2: "host2:9092: no answer in time"}
+
+
+async def described(cluster: Any, group: str) -> GroupState:
+    state = "Dead" if group == "gone" else "Empty"
+    return GroupState(group, "classic", state, "", "host1:9092", (), ())
+
+
+def test_a_missing_group_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_description, "describe_group", described)
+    done = run("groups", "describe", "gone", *(f"g{number}" for number in range(45)))
+    assert (done.code, done.err) == (1, "There is no group gone.\n")
+    assert [line.split()[1] for line in done.out.splitlines()] == [f"g{number}" for number in range(45)]
+
+
+def test_a_line_feed_in_a_groups_name_is_visible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_description, "describe_group", described)
+    assert run("groups", "describe", "a\nb").out.startswith("Group a\\u000ab (classic): Empty")
+
+
+def test_lists_name_the_brokers_whose_part_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def listed_groups(cluster: Any) -> Any:
+        return [ListedGroup("g", "consumer", "Empty", "classic")], MISSING
+
+    async def listed_ids(*_: object) -> Any:
+        return [ListedId("id", "Empty", 7, 1)], MISSING
+
+    async def none_open(*_: object) -> list[Any]:
+        return []
+
+    monkeypatch.setattr(groups, "list_groups", listed_groups)
+    monkeypatch.setattr(transactions, "list_transactions", listed_ids)
+    monkeypatch.setattr(transactions, "describe_all", none_open)
+    for command, what in (("groups", "groups"), ("transactions", "transactional ids")):
+        done = run(command, "list")
+        assert (done.code, len(done.out.splitlines())) == (1, 2)
+        assert done.err == f"The {what} of broker 2 are missing: host2:9092: no answer in time.\n"
