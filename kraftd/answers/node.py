@@ -229,6 +229,15 @@ class AnsweringNode:
         """Handle the answer of another node to a call that was passed on."""
         self.passing_on.answered(event, self.now_ms)
 
+    def passes_over_commit(self) -> bool:
+        """Return whether MetadataMoved would change nothing, after a high watermark that moved alone."""
+        return False
+
+    @property
+    def waits_for_commits(self) -> bool:
+        """Return whether calls wait for metadata, or for its commit."""
+        return bool(self._waiting or self._by_commit)
+
     def on_metadata_moved(self) -> None:
         """Continue the calls that waited for this change."""
         view = self.view

@@ -10,6 +10,7 @@ from kraftd.broker_node.directories.strays import set_strays_aside
 from kraftd.broker_node.lifecycle import BrokerLifecycle
 from kraftd.broker_node.partitions.replicas import Hosted, Replicas
 from kraftd.ground.effect import Effect
+from kraftd.metadata.image import Image
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Uuid
@@ -48,6 +49,7 @@ class Hosting:
         self._found: Mapping[tuple[str, int], Uuid | None] | None = None  # logs at the start, until hosted
         self._is_changing = False
         self._image = node.view.image  # whose partitions are hosted
+        self._followed: tuple[Image, int] | None = None  # the content, once all of it is committed and hosted
 
     def __repr__(self) -> str:
         return f"<Hosting of {self._node!r}, {'begun' if self.has_begun else 'not begun'}>"
@@ -68,6 +70,18 @@ class Hosting:
         if is_known and self._found is not None and not self._is_changing:
             self._is_changing = True
             node.go_on(self._change())
+
+    def note_followed(self) -> None:
+        """Note that every part of the node has followed the metadata."""
+        view = self._node.view
+        is_settled = view.image_end_offset <= view.high_watermark and not self._is_changing
+        self._followed = (view.image, view.image.content_version) if is_settled else None
+
+    def has_followed(self) -> bool:
+        """Return whether nothing but records without content has come since."""
+        image, followed = self._node.view.image, self._followed
+        is_same = followed is not None and followed[0] is image and followed[1] == image.content_version
+        return is_same and not self._is_changing
 
     def _begin(self) -> Slices:
         """Host the partitions of the metadata so far, by the newest change of each."""

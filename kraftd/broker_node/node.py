@@ -36,7 +36,7 @@ from kraftd.broker_node.fetching.fetcher import FetchSettings
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.fetching.ports import NodePorts
 from kraftd.broker_node.hosting import Hosting
-from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
+from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle, BrokerState
 from kraftd.broker_node.own_requests import HEARTBEATS, OwnRequests
 from kraftd.broker_node.partitions.isr_changes import IsrChanges
 from kraftd.broker_node.partitions.live_configs import LiveConfigs
@@ -44,6 +44,7 @@ from kraftd.broker_node.partitions.partition_source import PartitionSource
 from kraftd.broker_node.partitions.produces import Produces
 from kraftd.broker_node.partitions.record_deletions import RecordDeletions
 from kraftd.broker_node.partitions.replicas import Hosted, Replicas
+from kraftd.broker_node.partitions.sent_records import SentRecords
 from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.broker_node.producer_ids import ProducerIds
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
@@ -51,14 +52,12 @@ from kraftd.broker_node.topic_creation import TopicCreation
 from kraftd.configdef.node import NodeConfig
 from kraftd.configdef.replica_selector import RACK_AWARE
 from kraftd.fetch.session_cache import SessionCache
-from kraftd.fetch.sessions import replica_of
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.metadata.metadata_version import allows_cordoned_directories
 from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr
 from kraftd.partition.partition import FOLLOWER, Partition
 from kraftd.requests.call import Call
-from kraftd.requests.effects import RecordsOf
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import METADATA_TOPIC, ZERO_UUID, Uuid
@@ -100,6 +99,7 @@ class BrokerNode(AnsweringNode):
             self.boundary, self.replicas, self.missing_partition, self.current_leaders, self.quotas.produced
         )
         self.replication_quotas = ReplicationQuotas(configs, static, lambda: self.now_ms)
+        self.records_sent = SentRecords(self.replicas, self.replication_quotas, self.topic_name).count
         self.deletions = RecordDeletions(self.boundary, self.outbox)
         self.source = PartitionSource(
             view,
@@ -262,23 +262,6 @@ class BrokerNode(AnsweringNode):
         """Charge the answer to a fetch; return whether it has to go without its records."""
         return self.quotas.are_set and self.quotas.consumed(call, answer, records)
 
-    def records_sent(self, call: Call, reads: Sequence[RecordsOf], records: Sequence[Buffer]) -> None:
-        """Count what an answer to a fetch carries."""
-        traffic, follower_id = self.replicas.traffic, replica_of(call.message, call.version).replica_id
-        for read, data in zip(reads, records, strict=True):
-            name = self.topic_name(read.topic_id)
-            if name is not None and read.partition.error_code == ErrorCode.CORRUPT_MESSAGE:
-                traffic.of(name).failed_fetches += 1
-            if name is not None and follower_id >= 0:
-                traffic.of(name).replication_bytes_out += len(data)
-                hosted = self.replicas.get(name, read.partition.partition_index)
-                if hosted is not None:
-                    self.replication_quotas.leader.record(hosted, len(data))
-                    if follower_id in hosted.state.adding_replicas:
-                        traffic.reassignment_bytes_out += len(data)
-            elif name is not None:
-                traffic.of(name).bytes_out += len(data)
-
     def ask_controller(self, message: Message, then: Callable[[Message | None], None]) -> None:
         """Ask the active controller for this broker itself."""
         self.own_requests.send(message, then, self.now_ms)
@@ -331,6 +314,15 @@ class BrokerNode(AnsweringNode):
 
     # -- metadata
 
+    def passes_over_commit(self) -> bool:
+        """Return whether only records without content were committed since the metadata was followed."""
+        return (
+            self._hosting.has_followed()
+            and self.lifecycle.state is BrokerState.RUNNING
+            and not self.waits_for_commits
+            and not self.client_fetches.parked.watching(METADATA_KEY)
+        )
+
     def on_metadata_moved(self) -> None:
         super().on_metadata_moved()
         self.lifecycle.metadata_moved(self.view.image, self.now_ms)
@@ -338,6 +330,7 @@ class BrokerNode(AnsweringNode):
         self._cordon()
         self._live_configs.refresh()
         self._hosting.follow_metadata()
+        self._hosting.note_followed()
 
     def _cordon(self) -> None:
         """Follow what `cordoned.log.dirs` names."""

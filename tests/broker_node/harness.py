@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kraftd.answers.effects import Answered, MetadataMoved, SendToNode
+from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.settings import ClientSettings
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
@@ -304,7 +304,7 @@ class BrokerHarness(Harness):
         super().step(event)
         if self.view.marks() != self._marks:
             self._marks = self.view.marks()
-            self.timer.call_soon(self.executor.step, MetadataMoved())
+            self.timer.call_soon(self.executor.poll)
 
     def broker_step(self, event: Any) -> None:
         self.executor.step(event)

@@ -125,8 +125,9 @@ class AnsweringExecutor:
         """After each step of the replica, notify the node if anything in its view has changed."""
         marks = self.view.marks()
         if marks != self._marks:
-            self._marks = marks
-            self.step(MetadataMoved())
+            before, self._marks = self._marks, marks
+            if marks[1:] != before[1:] or not self.node.passes_over_commit():
+                self.step(MetadataMoved())
         if self.node.held.waits_for(self.view.applied_end_offset):
             self.step(ImageReached())
 
