@@ -271,6 +271,7 @@ class Channel:
         outgoing = self._in_flight[0]
         _, message = parse_response(outgoing.key, outgoing.version, frame)
         self._in_flight.popleft()
+        self._rest()
         if outgoing.tag is not _SETUP:
             self._outbound.handler.answered(outgoing.tag, message)
         elif isinstance(message, ApiVersionsResponse):
@@ -391,6 +392,12 @@ class Channel:
         if self._timer is None and oldest is not None:
             wiring = self._outbound.wiring
             self._timer = wiring.call_later_ms(max(1, oldest - wiring.now_ms()), self._check_deadline)
+
+    def _rest(self) -> None:
+        """Stop the timer once all requests are answered: it would wake an idle process for nothing."""
+        if self._timer is not None and not self._in_flight and not self._waiting:
+            self._timer.cancel()
+            self._timer = None
 
     def _oldest_deadline_ms(self) -> int | None:
         queues = (self._in_flight, self._waiting)

@@ -37,10 +37,10 @@ def receive(link: Link, data: bytes) -> None:
 
 class Timer:
     def __init__(self, at_ms: int, function: Callable[[], object]) -> None:
-        self.at_ms, self.function = at_ms, function
+        self.at_ms, self.function, self.is_cancelled = at_ms, function, False
 
     def cancel(self) -> None:
-        self.function = lambda: None
+        self.function, self.is_cancelled = lambda: None, True
 
 
 class World:
@@ -84,6 +84,11 @@ class World:
         self.notified.append(("lost", address.node_id))
 
     def silent(self, address: Address) -> None: ...
+
+    @property
+    def timers(self) -> int:
+        """How many timers are running."""
+        return sum(not one.is_cancelled for one in self._timers)
 
     # actions of the test
 
@@ -149,6 +154,17 @@ def test_a_connection_opens_with_api_versions_then_asks_in_the_highest_common_on
     assert world.sent() == [(ApiKey.VOTE, 2, 2, "raft-client-1")]
     world.reply(ApiKey.VOTE, 2, 2, VoteResponse())
     assert world.notified == [("answered", "vote", VoteResponse)]
+
+
+def test_no_timer_runs_while_nothing_is_unanswered() -> None:
+    world = ready()
+    [(key, version, correlation_id, _)] = world.sent()
+    assert world.timers == 1
+    world.reply(key, version, correlation_id, VoteResponse())
+    assert world.timers == 0
+    world.send("second")
+    world.wait(2_000)
+    assert world.notified[-1] == ("failed", "second", Failure.TIMED_OUT)
 
 
 def test_an_older_peer_is_asked_for_its_versions_again_in_a_known_version() -> None:
