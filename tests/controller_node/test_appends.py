@@ -108,6 +108,15 @@ def test_small_decisions_share_an_append_and_are_applied_at_once() -> None:
     assert len(harness.events) == 1
 
 
+def test_a_decision_that_gathers_no_others_is_appended_in_its_own_callback() -> None:
+    harness = RecordedAppends()
+    harness.append(2)
+    harness.appends.append([RECORD], False, gather=False)
+    assert harness.events == [requested(1, 2), requested(2, 1, atomic=False)]
+    assert harness.outbox.take() == [ScheduleFlush()]  # of the first alone
+    assert len(harness.appends) == 0
+
+
 @pytest.mark.parametrize("atomic", [True, False])
 @pytest.mark.parametrize(("records", "size_bytes"), [(2, 1_000), (100, 2 * len(VALUE))])
 def test_a_large_decision_is_a_separate_append(

@@ -58,7 +58,9 @@ class RecordedDecisions:
         self.boundary = Boundary(Registry([]), Outbox())
         self.decisions = Decisions(self.boundary, context, rights, appends, parked, long)
 
-    def _append(self, records: list[Any], atomic: bool, call: Call | None = None) -> int:
+    def _append(
+        self, records: list[Any], atomic: bool, call: Call | None = None, *, gather: bool = True
+    ) -> int:
         self.appended.append((records, atomic, call))
         if self.ends_leadership:
             self.decision_rights.active_epoch = None

@@ -222,6 +222,12 @@ def test_no_op_records_are_written_at_their_interval(harness: Harness) -> None:
     assert harness.storage.log.log_end - before == 10
 
 
+def test_a_no_op_record_is_appended_in_the_callback_of_its_deadline(harness: Harness) -> None:
+    before, harness.flushes_by_itself = harness.storage.log.log_end, False
+    harness.advance(500)
+    assert harness.storage.log.log_end == before + 1
+
+
 def test_without_an_interval_no_no_op_records_are_written(tmp_path: Path) -> None:
     harness = Harness(tmp_path, metadata__max__idle__interval__ms=0).start()
     before = harness.storage.log.log_end

@@ -24,6 +24,7 @@ from kraftd.controller_node.deciding.periodic import (
     LONG_DECISION_MS,
     Periodic,
 )
+from kraftd.ground.ticks import next_tick_ms
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.create_topics_request import CreateTopicsRequest
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest
@@ -118,7 +119,7 @@ class Clock:
         self.answers: dict[str, Any] = {}
         self.session_ends_ms: int | None = None
         self.context.heartbeats.next_deadline_ms = lambda: self.session_ends_ms  # type: ignore[method-assign]
-        decisions: Any = SimpleNamespace(long=self.long, decide_alone=lambda task: task(self.context))
+        decisions: Any = SimpleNamespace(long=self.long, decide_alone=lambda task, gather: task(self.context))
         self.outbox = Outbox()
         self.periodic = Periodic(self.context, self.decision_rights, decisions, self.outbox)
         self.periodic._tasks = {
@@ -258,7 +259,12 @@ def test_a_task_that_the_settings_switch_off_is_never_due(settings: Any, lacking
         name: (due_ms - cluster.ctx.now_ms, periodic._tasks[name][1])
         for name, due_ms in periodic._due.items()
     }
-    assert due == {name: task for name, task in all_tasks.items() if name not in lacking}
+    now_ms = cluster.ctx.now_ms
+    assert due == {
+        name: (next_tick_ms(now_ms, period_ms) - now_ms, task)
+        for name, (period_ms, task) in all_tasks.items()
+        if name not in lacking
+    }
     assert repr(periodic) == f"<Periodic {len(due)} tasks, next at {periodic.deadline_ms} ms>"
 
 

@@ -70,11 +70,14 @@ class Appends:
         """The offset of the next record: after the log and the records that wait to be appended."""
         return self._core.log_end_offset + len(self._values)
 
-    def append(self, records: list[VersionedRecord], atomic: bool, call: Call | None = None) -> int:
+    def append(
+        self, records: list[VersionedRecord], atomic: bool, call: Call | None = None, *, gather: bool = True
+    ) -> int:
         """Append records and apply them; returns the offset after the last. Raises Refusal if the core
         refuses.
 
-        `call` is the one that requested them, if any.
+        `call` is the one that requested them, if any. Without `gather` they wait for no others: each callback
+        of an idle node's loop costs.
         """
         rights = self._rights
         epoch = rights.active_epoch
@@ -83,7 +86,7 @@ class Appends:
         values = encode_records(records)
         size_bytes = sum(map(len, values))
         max_bytes = min(MAX_BATCH_BYTES, self._max_core_bytes)  # the core must not refuse gathered records
-        alone = len(values) > MAX_GATHERED_RECORDS or size_bytes > max_bytes
+        alone = not gather or len(values) > MAX_GATHERED_RECORDS or size_bytes > max_bytes
         if self._values and (alone or self._size_bytes + size_bytes > max_bytes):
             self.flush()
             if rights.active_epoch != epoch:

@@ -140,8 +140,11 @@ class Decisions:
         self.parked.answer(call, call.frame_repeated(answer, self._unchanged), seen_offset + 1)
         return True
 
-    def decide_alone(self, decide: Callable[[Context], Decision[Any]]) -> Decision[Any]:
-        """Take a decision without a call: periodic work, activation, the node's own registration.
+    def decide_alone(
+        self, decide: Callable[[Context], Decision[Any]], *, gather: bool = True
+    ) -> Decision[Any]:
+        """Take a decision without a call: periodic work, activation, the node's own registration. Without
+        `gather` its records are a batch of their own.
 
         Raises Refusal.
         """
@@ -149,7 +152,7 @@ class Decisions:
         context.next_offset = self.appends.next_offset
         decision = decide(context)
         if decision.records:
-            end_offset = self.appends.append(decision.records, decision.atomic)
+            end_offset = self.appends.append(decision.records, decision.atomic, gather=gather)
         else:
             end_offset = context.next_offset
         if decision.after is not None:

@@ -13,6 +13,7 @@ from kraftd.controller.partitions.election import balance_leaders, elect_unclean
 from kraftd.controller.tokens.change import sweep_expired_tokens
 from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.controller_node.deciding.decisions import Decisions
+from kraftd.ground.ticks import next_tick_ms
 from kraftd.replica.fatal_faults import FATAL
 from kraftd.requests.outbox import Outbox
 
@@ -57,9 +58,10 @@ class Periodic:
         self.deadline_ms: int | None = None
 
     def activate(self) -> None:
-        """Start: this node decides from now on, and every task is due one period later."""
+        """Start: this node decides from now on, and every task is due about one period later."""
         now_ms = self._context.now_ms
-        self._due = {name: now_ms + period_ms for name, (period_ms, _) in self._tasks.items() if period_ms}
+        tasks = self._tasks.items()
+        self._due = {name: next_tick_ms(now_ms, period_ms) for name, (period_ms, _) in tasks if period_ms}
         self._settle()
 
     def hasten(self, name: str) -> None:
@@ -88,7 +90,7 @@ class Periodic:
                 continue
             period_ms, task = self._tasks[name]
             try:
-                decision = self._decisions.decide_alone(task)
+                decision = self._decisions.decide_alone(task, gather=False)
             except FATAL:
                 raise
             except Exception as error:  # a fault ends the task, not the controller
@@ -102,7 +104,7 @@ class Periodic:
                 if decision.answer is True:
                     self._due[name] = now_ms  # after the calls that have arrived meanwhile
                 elif period_ms:
-                    self._due[name] = now_ms + period_ms
+                    self._due[name] = next_tick_ms(now_ms, period_ms)
                 else:
                     del self._due[name]
                 if name == FENCE and decision.answer is not True:
