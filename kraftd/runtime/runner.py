@@ -16,6 +16,7 @@ from kraftd.config import DaemonConfig
 from kraftd.configdef.node import NodeConfig
 from kraftd.controller_node import effects
 from kraftd.controller_node.node import Node
+from kraftd.ground.ticks import next_tick_ms
 from kraftd.ground.windowed_rate import SAMPLE_COUNT, WINDOW_MS
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.host.executors.node_executor import NodeExecutor
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from kraftd.log_dirs.full_directories import FullDirectories
     from kraftd.runtime.served_node import ServedNode
 
-SWEEP_S = 5.0
+SWEEP_MS = 5_000
 
 
 class LoopTimer:
@@ -119,7 +120,7 @@ class Runner(NodeExecutor):
         self._writes = RealDiskThread("kraftd-download", loop.call_soon_threadsafe, self.fail)
         ports = Ports(LoopTimer(loop, clock), self.syncs, self._writes, LoopThreads(loop), log, failed)
         super().__init__(node, storage, SnapshotDownload(storage.disk, storage.log), self.wire, ports)
-        self.peer_hosts = PeerHosts(node, loop)
+        self.peer_hosts = PeerHosts(node, loop, ports.timer)
         self.connections = Connections(self, limits, loop.call_soon, self.peer_hosts.__contains__)
         rates = _connection_rates(config, node)
         self.admission = Admission(loop, clock.now_ms, rates, self.peer_hosts.__contains__)
@@ -162,7 +163,7 @@ class Runner(NodeExecutor):
         node.core_answers.addresses = self.addresses.check.lines
         self.sight = LeaderSight(node, self.wiring, clock, loop, self.security.login)
         self.idle = IdleRatio(monotonic_ns, thread_time_ns)
-        self._sweeper = loop.call_later(SWEEP_S, self._sweep)
+        self._plan_sweep()
 
     def step(self, event: Any, began_ns: int = 0) -> None:
         """Step the node with an event and perform the effects; `began_ns` is the current time, if known."""
@@ -253,8 +254,12 @@ class Runner(NodeExecutor):
         self.syncs.stop()
         self._writes.stop()
 
+    def _plan_sweep(self) -> None:
+        at_ms = next_tick_ms(self.clock.now_ms(), SWEEP_MS)
+        self._sweeper = self.ports.timer.call_at(at_ms, self._sweep)
+
     def _sweep(self) -> None:
-        self._sweeper = self.loop.call_later(SWEEP_S, self._sweep)
+        self._plan_sweep()
         self.connections.sweep(self.clock.now_ms())
         self.admission.rates.sweep(self.clock.now_ms())
         self.logins.limited_log.end_period()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kraftd.host.checks.peer_troubles import PeerTroubles
-from kraftd.runtime.peers.peer_watch import PeerWatch, poll_s
+from kraftd.runtime.peers.peer_watch import PeerWatch, poll_ms
 
 
 def test_leaders_that_are_found_and_lost_are_events_but_not_this_node() -> None:
@@ -37,8 +37,8 @@ def test_the_only_voter_looks_for_troubles_of_others_less_often() -> None:
     def core_of(is_leader: bool, voters: int) -> Any:
         return SimpleNamespace(is_leader=is_leader, voters=SimpleNamespace(ids=list(range(voters))))
 
-    assert [poll_s(core_of(leads, voters)) for leads, voters in ((True, 1), (True, 3), (False, 1))] == [
-        5,
-        1,
-        1,
+    assert [poll_ms(core_of(leads, voters)) for leads, voters in ((True, 1), (True, 3), (False, 1))] == [
+        5_000,
+        1_000,
+        1_000,
     ]

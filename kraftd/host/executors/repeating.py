@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kraftd.ground.ticks import next_tick_ms
+
 if TYPE_CHECKING:
     from kraftd.host.executors.answering_executor import Around
     from kraftd.host.ports import Handle, Timer
@@ -42,9 +44,9 @@ class Repeating:
         """Do it after its time, or for once after another one."""
         self.rests = self._is_needed is not None and not self._is_needed()
         wait_ms = self._rest_ms if self.rests else self.every_ms
-        if after_ms is not None:
-            wait_ms = after_ms
-        self._handle = self._timer.call_at(self._timer.now_ms() + wait_ms, self._due)
+        now_ms = self._timer.now_ms()
+        at_ms = next_tick_ms(now_ms, wait_ms) if after_ms is None else now_ms + after_ms
+        self._handle = self._timer.call_at(at_ms, self._due)
 
     def wake(self) -> None:
         """Plan it anew, because it is needed from now on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kraftd.ground.ticks import next_tick_ms
 from kraftd.log.errors import DiskFull
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ class HighWatermarkKeeper:
 
     def start(self, first_ms: int | None = None) -> None:
         """Poll from then on."""
-        wait_ms = self._interval_ms if first_ms is None else first_ms
-        self._alarm = self._timer.call_at(self._timer.now_ms() + wait_ms, self._poll)
+        now_ms = self._timer.now_ms()
+        at_ms = next_tick_ms(now_ms, self._interval_ms) if first_ms is None else now_ms + first_ms
+        self._alarm = self._timer.call_at(at_ms, self._poll)
 
     def stop(self) -> None:
         """Stop polls."""

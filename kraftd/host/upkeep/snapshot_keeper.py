@@ -1,7 +1,7 @@
 """Manages a replica's snapshots: makes them when due, deletes old ones, checks all files.
 
 Long work runs in child processes, one of each kind at a time. This module decides when to start one, and
-handles the result. It polls twice a second.
+handles the result. It polls once a second.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kraftd.ground.ticks import next_tick_ms
 from kraftd.histogram import Histogram
 from kraftd.host.snapshots.checkpointing import (
     DAMAGED,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from kraftd.raft.core import RaftCore
 
 
-POLL_MS = 500
+POLL_MS = 1_000
 
 
 class KeeperSettings(NamedTuple):
@@ -111,9 +112,11 @@ class SnapshotKeeper:
         self.failures = 0
         self.damaged_files = 0
 
-    def start(self, first_poll_ms: int = POLL_MS) -> None:
+    def start(self, first_poll_ms: int | None = None) -> None:
         """Poll from then on."""
-        self._alarm = self._timer.call_at(self._timer.now_ms() + first_poll_ms, self._poll_again)
+        now_ms = self._timer.now_ms()
+        at_ms = next_tick_ms(now_ms, POLL_MS) if first_poll_ms is None else now_ms + first_poll_ms
+        self._alarm = self._timer.call_at(at_ms, self._poll_again)
 
     def stop(self) -> None:
         """Stop polls; end child processes, and remove an unfinished file."""

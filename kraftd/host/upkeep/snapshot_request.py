@@ -2,7 +2,7 @@
 
 Kafka's protocol has no such request, and a user with write access to the directory may do worse than ask.
 `kraftd snapshot` writes `snapshot.request.NAME` and waits for `snapshot.answer.NAME`. A running daemon looks
-for requests twice a second, if a name in the directory has changed. They are among few files; the directory
+for requests once a second, if a name in the directory has changed. They are among few files; the directory
 above may have those of 100,000 partitions. Each request has files of its own, so several may wait at the
 same time. A killed command leaves its answer: the daemon deletes answers that are ten minutes old.
 """

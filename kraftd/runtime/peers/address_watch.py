@@ -22,7 +22,7 @@ from kraftd.messages.begin_quorum_epoch_request import (
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.raft.quorum.voters import listener_endpoint
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.peers.peer_watch import POLL_S, poll_s
+from kraftd.runtime.peers.peer_watch import POLL_MS, poll_ms, until_tick_s
 from kraftd.runtime.peers.sending import SOFTWARE, LoopWiring
 from kraftd.security.sasl.mechanism import ClientExchange
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
@@ -54,12 +54,12 @@ class AddressWatch:
         self.outbound = Outbound(name, SOFTWARE, self, wiring, Times(), login)
         self._in_flight: dict[Address, Target] = {}
         self._reasons: dict[Address, str] = {}
-        self._timer = loop.call_later(POLL_S, self._check_due)
+        self._timer = loop.call_later(POLL_MS / 1000, self._check_due)
 
     def _check_due(self) -> None:
         now_ms, core = self._clock.now_ms(), self._node.core
-        wait_s = POLL_S if self.check.has_failures else poll_s(core)
-        self._timer = self._loop.call_later(wait_s, self._check_due)
+        period_ms = POLL_MS if self.check.has_failures else poll_ms(core)
+        self._timer = self._loop.call_later(until_tick_s(now_ms, period_ms), self._check_due)
         if not self._in_flight:  # the previous ones have answered or timed out
             leader = core.leader_endpoint(self._node.identity.quorum_listener)
             knows = core.leader_id is not None and leader is not None and core.leader_answers

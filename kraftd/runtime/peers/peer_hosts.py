@@ -1,6 +1,6 @@
 """The addresses of the quorum's nodes: voters, registered controllers, registered brokers.
 
-Connections from them have capacity of their own. Names are looked up in a thread, again every LOOK_UP_S.
+Connections from them have capacity of their own. Names are looked up in a thread, again every LOOK_UP_MS.
 """
 
 from __future__ import annotations
@@ -8,60 +8,64 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable
-from time import monotonic
 
 from kraftd.controller_node.node import Node
+from kraftd.ground.ticks import next_tick_ms
+from kraftd.host.ports import Handle, Timer
 from kraftd.security.acls.hosts import canonical_host
-from kraftd.types import Endpoint
 
-REFRESH_S = 5.0
-LOOK_UP_S = 60.0
+REFRESH_MS = 5_000
+LOOK_UP_MS = 60_000
 
 
 class PeerHosts:
     """Refreshes itself from the node's voters and its image until it is stopped."""
 
-    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop, timer: Timer) -> None:
         self._node = node
         self._loop = loop
+        self._timer = timer
         self._addresses: frozenset[str] = frozenset()
-        self._found: dict[str, tuple[float, frozenset[str]]] = {}  # by name: until when it holds
-        self._timer: asyncio.TimerHandle | None = loop.call_later(0, self._begin)
+        self._names: frozenset[str] = frozenset()  # of which those are
+        self._look_up_ms = 0  # when they are looked up again
+        self._alarm: Handle | None = timer.call_at(timer.now_ms(), self._refresh)
 
     def __contains__(self, host: str) -> bool:
         return host in self._addresses
 
     def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
-    def _begin(self) -> None:
-        node, image = self._node, self._node.image
+    def _refresh(self) -> None:
+        node, image, now_ms = self._node, self._node.image, self._timer.now_ms()
         nodes = [voter.listeners for voter in node.core.voters]
         nodes += [one.listeners for one in image.controllers.values()]
         nodes += [one.listeners for one in image.brokers.values()]
-        self._loop.run_in_executor(None, self._look_up, nodes).add_done_callback(self._end)
-
-    def _look_up(self, nodes: Iterable[tuple[Endpoint, ...]]) -> frozenset[str]:
-        names = {endpoint.host for endpoints in nodes for endpoint in endpoints}
-        now_s = monotonic()
-        for name in self._found.keys() - names:
-            del self._found[name]
-        for name in names:
-            if name not in self._found or self._found[name][0] <= now_s:
-                self._found[name] = (now_s + LOOK_UP_S, addresses_of(name))
-        return frozenset().union(*(found for _, found in self._found.values()))
+        names = frozenset(endpoint.host for endpoints in nodes for endpoint in endpoints)
+        if names == self._names and now_ms < self._look_up_ms:
+            self._plan()
+            return
+        self._names, self._look_up_ms = names, now_ms + LOOK_UP_MS
+        self._loop.run_in_executor(None, _addresses_of_all, names).add_done_callback(self._end)
 
     def _end(self, done: asyncio.Future[frozenset[str]]) -> None:
-        if self._timer is None or done.cancelled():
+        if self._alarm is None or done.cancelled():
             return
         if done.exception() is None:
             self._addresses = done.result()
-        self._timer = self._loop.call_later(REFRESH_S, self._begin)
+        self._plan()
+
+    def _plan(self) -> None:
+        self._alarm = self._timer.call_at(next_tick_ms(self._timer.now_ms(), REFRESH_MS), self._refresh)
 
     def __repr__(self) -> str:
         return f"<PeerHosts {', '.join(sorted(self._addresses))}>"
+
+
+def _addresses_of_all(names: Iterable[str]) -> frozenset[str]:
+    return frozenset().union(*map(addresses_of, names))
 
 
 def addresses_of(name: str) -> frozenset[str]:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraftd.ground.destination import Destination
+from kraftd.ground.ticks import next_tick_ms
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.raft.core import RaftCore
 from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock
 
-POLL_S = 1.0
-LONE_POLL_S = 5.0  # of the only voter: no other node can be in trouble, and each wakeup costs
+POLL_MS = 1_000
+LONE_POLL_MS = 5_000  # of the only voter: no other node can be in trouble, and each wakeup costs
 REJOIN_AFTER_POLLS = 3  # without a leader: the first one may be just about to be elected
 
 
@@ -28,9 +29,14 @@ class QuorumLives(Exception):
     """This node's directory is new, but other voters have a log. The text says which."""
 
 
-def poll_s(core: RaftCore) -> float:
-    """How long a watch of other voters may wait until it looks again."""
-    return LONE_POLL_S if core.is_leader and len(core.voters.ids) == 1 else POLL_S
+def poll_ms(core: RaftCore) -> int:
+    """How often a watch of other voters looks."""
+    return LONE_POLL_MS if core.is_leader and len(core.voters.ids) == 1 else POLL_MS
+
+
+def until_tick_s(now_ms: int, period_ms: int) -> float:
+    """How long work of that period waits, in seconds."""
+    return (next_tick_ms(now_ms, period_ms) - now_ms) / 1000
 
 
 class PeerWatch:
@@ -55,12 +61,12 @@ class PeerWatch:
         self._lived_polls = 0  # in a row with a quorum that lives without this new voter
         self._audit = audit
         self._followed: int | None = None  # the leader that answered at the last check
-        self._timer = loop.call_later(POLL_S, self._report)
+        self._timer = loop.call_later(POLL_MS / 1000, self._report)
         troubles.poll(clock.now_ms(), leader_id=None, leader_answers=False)  # from the start on
 
     def _report(self) -> None:
-        self._timer = self._loop.call_later(poll_s(self._core), self._report)
         now_ms, core, troubles = self._clock.now_ms(), self._core, self.troubles
+        self._timer = self._loop.call_later(until_tick_s(now_ms, poll_ms(core)), self._report)
         self._watch_new_voter()
         troubles.poll(now_ms, leader_id=core.leader_id, leader_answers=core.leader_answers)
         self._note_leader(core.leader_id if core.leader_answers else None)

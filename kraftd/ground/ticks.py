@@ -1,0 +1,14 @@
+"""When periodic work is due: at common times, because waking an idle process costs more than the work."""
+
+from __future__ import annotations
+
+TICKS_MS = (5_000, 1_000, 500)  # the coarsest that divides the period holds
+
+
+def next_tick_ms(now_ms: int, period_ms: int) -> int:
+    """The tick nearest to one period from now; without a tick that divides the period, that time itself."""
+    due_ms = now_ms + period_ms
+    for tick_ms in TICKS_MS:
+        if period_ms and period_ms % tick_ms == 0:
+            return (due_ms + tick_ms // 2) // tick_ms * tick_ms
+    return due_ms
