@@ -82,10 +82,11 @@ def run_node(config: DaemonConfig, *, rejoins: bool = False) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (MIN_OPEN_FILES, hard))
 
     gc.disable()  # what is imported and loaded stays; the daemon enables it once it serves
-    from kraftd.runtime.daemon import run
-    from kraftd.runtime.freed_memory import give_back_freed_memory, share_one_arena
+    from kraftd.runtime.freed_memory import give_back_freed_memory, set_options
 
-    share_one_arena()
+    set_options()
+    from kraftd.runtime.daemon import run
+
     give_back_freed_memory()
 
     def announce(cluster_id: str, endpoints: Sequence[Endpoint]) -> None:

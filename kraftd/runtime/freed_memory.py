@@ -3,7 +3,9 @@
 What is free between pieces in use stays resident: tens of MiB after thousands of connections or hostile
 requests. glibc's ``malloc_trim`` gives whole pages of it back, but not those at the end of an arena of a
 thread. So all threads share the main arena, of which few work at once: most wait for the interpreter's
-lock. Other C libraries have none of this; there nothing is done.
+lock. Until a trim, the memory of records stays for the records that follow: glibc would return each of these
+buffers at once, and the system clears every page that it gives again. Other C libraries have none of this;
+there nothing is done.
 """
 
 from __future__ import annotations
@@ -15,7 +17,12 @@ import threading
 POLL_S = 10.0
 FREED_BYTES = 2 << 20  # since the last trim, or the least since then: less is not worth another one
 
-_M_ARENA_MAX = -8
+# Of ``mallopt``: the variable that overrides it, its number and its value.
+_OPTIONS = (
+    ("MALLOC_ARENA_MAX", -8, 1),
+    ("MALLOC_MMAP_THRESHOLD_", -3, 4 << 20),  # larger than the records of a partition in most answers
+    ("MALLOC_TRIM_THRESHOLD_", -1, 16 << 20),
+)
 
 
 class _AllocatorInfo(ctypes.Structure):
@@ -30,11 +37,17 @@ class _AllocatorInfo(ctypes.Structure):
     ]
 
 
-def share_one_arena() -> None:
-    """Let threads that begin later share one arena, unless the environment says how many there are."""
+def set_options() -> None:
+    """Let threads that begin later share one arena, and keep freed buffers until a trim.
+
+    What the environment says otherwise stays.
+    """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option is not None and "MALLOC_ARENA_MAX" not in os.environ:
-        set_option(_M_ARENA_MAX, 1)
+    if set_option is None:
+        return
+    for variable, option, value in _OPTIONS:
+        if variable not in os.environ:
+            set_option(option, value)
 
 
 class Allocator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,16 @@ before = resident_pages()
 trims = [freed.look() for _ in range(3)]
 print(trims, (before - resident_pages()) * 4_096 >> 20)
 """
+# How many more pieces of memory the system itself has given out for the records of one answer.
+RECORDS = """
+from kraftd.runtime.freed_memory import Allocator, set_options
+
+set_options()
+allocator = Allocator()
+before = allocator._info().hblks
+records = bytes(1 << 20)
+print(allocator._info().hblks - before)
+"""
 
 
 class Sized(Allocator):
@@ -89,6 +100,21 @@ def test_pages_between_pieces_in_use_are_given_back() -> None:
     found = subprocess.run([sys.executable, "-c", HOLED], capture_output=True, text=True, check=True)
     trims, given_mib = found.stdout.rsplit(maxsplit=1)
     assert trims == "[False, True, False]" and int(given_mib) > 40
+
+
+@ON_LINUX
+@pytest.mark.parametrize(
+    ("environment", "of_the_system"), [({}, "0"), ({"MALLOC_MMAP_THRESHOLD_": "131072"}, "1")]
+)
+def test_the_memory_of_records_is_used_again(environment: dict[str, str], of_the_system: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", RECORDS],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | environment,
+    )
+    assert found.stdout.strip() == of_the_system
 
 
 @ON_LINUX
