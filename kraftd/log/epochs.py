@@ -9,6 +9,7 @@ from itertools import pairwise
 from kraftd.types import OffsetAndEpoch
 
 FILE_NAME = "leader-epoch-checkpoint"
+NO_END_OFFSET = (1 << 63) - 1
 _ALONE = tuple((number,) for number in range(64))  # most of very many logs have one epoch, from offset 0 on
 
 
@@ -67,6 +68,12 @@ class EpochCache:
         """The epoch of the record at offset; None below the first known epoch."""
         at = bisect_right(self._starts, offset) - 1
         return self._epochs[at] if at >= 0 else None
+
+    def span_of(self, offset: int) -> tuple[int | None, int]:
+        """The epoch of the record at offset, None below the first known one, and the offset where it ends."""
+        after = bisect_right(self._starts, offset)
+        end_offset = self._starts[after] if after < len(self._starts) else NO_END_OFFSET
+        return self._epochs[after - 1] if after else None, end_offset
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """Forget the epochs that begin at or past end_offset. Returns whether anything changed."""

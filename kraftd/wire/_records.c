@@ -725,6 +725,27 @@ static PyObject *decode_records(PyObject *Py_UNUSED(module), PyObject *data)
     return list;
 }
 
+/* Why the bytes at p are no whole batch, or NULL; its size otherwise. */
+static const char *look_at_batch(const uint8_t *p, int64_t left, int verify, int64_t *size)
+{
+    *size = left >= LENGTH_END ? (int64_t)(int32_t)load32(p + 8) + LENGTH_END : 0;
+    if (left > MAGIC_AT && p[MAGIC_AT] != MAGIC)
+        return "format";
+    if (left >= LENGTH_END && *size < HEADER_BYTES)
+        return "length";
+    if (left < HEADER_BYTES || *size > left)
+        return "truncated";
+    if ((int64_t)load64(p) < 0 || (int32_t)load32(p + DELTA_AT) < 0 || (int32_t)load32(p + COUNT_AT) < 0)
+        return "offsets";
+    if (!verify)
+        return NULL;
+    PyThreadState *state = *size >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
+    uint32_t computed = crc32c(p + ATTRIBUTES_AT, (size_t)(*size - ATTRIBUTES_AT));
+    if (state)
+        PyEval_RestoreThread(state);
+    return computed == load32(p + CRC_AT) ? NULL : "checksum";
+}
+
 /* batch_headers(data, position, most, verify) -> ([header], position after them, reason or None): whole batches one
    after the other, up to `most`. It stops at the first that is not whole, or damaged, and says why. */
 static PyObject *batch_headers(PyObject *Py_UNUSED(module), PyObject *args)
@@ -742,24 +763,8 @@ static PyObject *batch_headers(PyObject *Py_UNUSED(module), PyObject *args)
     }
     while (list && at < data.len && PyList_GET_SIZE(list) < most) {
         const uint8_t *p = (const uint8_t *)data.buf + at;
-        int64_t left = data.len - at, size = left >= LENGTH_END ? (int64_t)(int32_t)load32(p + 8) + LENGTH_END : 0;
-        if (left > MAGIC_AT && p[MAGIC_AT] != MAGIC)
-            reason = "format";
-        else if (left >= LENGTH_END && size < HEADER_BYTES)
-            reason = "length";
-        else if (left < HEADER_BYTES || size > left)
-            reason = "truncated";
-        else if ((int64_t)load64(p) < 0 || (int32_t)load32(p + DELTA_AT) < 0 || (int32_t)load32(p + COUNT_AT) < 0)
-            reason = "offsets";
-        else if (verify) {
-            uint32_t computed;
-            PyThreadState *state = size >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
-            computed = crc32c(p + ATTRIBUTES_AT, (size_t)(size - ATTRIBUTES_AT));
-            if (state)
-                PyEval_RestoreThread(state);
-            if (computed != load32(p + CRC_AT))
-                reason = "checksum";
-        }
+        int64_t size;
+        reason = look_at_batch(p, data.len - at, verify, &size);
         if (reason)
             break;
         PyObject *header = header_tuple(p);
@@ -770,6 +775,84 @@ static PyObject *batch_headers(PyObject *Py_UNUSED(module), PyObject *args)
     }
     PyBuffer_Release(&data);
     return list ? Py_BuildValue("(Nnz)", list, at, reason) : NULL;
+}
+
+/* verify_batches(data, position, end_offset, leader_epoch) -> (position after them, reason or None): whole batches one
+   after the other that begin below an offset, and have the epoch if it is not negative. */
+static PyObject *verify_batches(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer data;
+    Py_ssize_t at;
+    long long end_offset;
+    int epoch;
+    if (!PyArg_ParseTuple(args, "y*nLi", &data, &at, &end_offset, &epoch))
+        return NULL;
+    if (at < 0 || at > data.len) {
+        PyErr_SetString(PyExc_ValueError, "the position is outside of the data");
+        PyBuffer_Release(&data);
+        return NULL;
+    }
+    const char *reason = NULL;
+    while (at < data.len) {
+        const uint8_t *p = (const uint8_t *)data.buf + at;
+        int64_t size;
+        if (data.len - at >= 8 && (int64_t)load64(p) >= end_offset)
+            break;
+        reason = look_at_batch(p, data.len - at, 1, &size);
+        if (!reason && epoch >= 0 && (int32_t)load32(p + EPOCH_AT) != epoch)
+            reason = "leader epoch";
+        if (reason)
+            break;
+        at += (Py_ssize_t)size;
+    }
+    PyBuffer_Release(&data);
+    return Py_BuildValue("(nz)", at, reason);
+}
+
+/* select_batches(data, offset, max_bytes, end_offset, limit_offset) -> (start, stop, missing bytes): see
+   kraftd/log/data/reading.py. With a stop of -1 the header at `start` cannot follow the one before. */
+static PyObject *select_batches(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer data;
+    long long offset, max_bytes, end_offset, limit_offset;
+    if (!PyArg_ParseTuple(args, "y*LLLL", &data, &offset, &max_bytes, &end_offset, &limit_offset))
+        return NULL;
+    long long at = 0, first = -1, stop = 0, room = max_bytes < data.len ? max_bytes : data.len, missing = HEADER_BYTES;
+    int64_t previous = -1;
+    while (at + HEADER_BYTES <= data.len) {
+        const uint8_t *p = (const uint8_t *)data.buf + at;
+        int64_t base = (int64_t)load64(p), last = plus(base, (int32_t)load32(p + DELTA_AT));
+        int64_t length = (int32_t)load32(p + 8), after = at + LENGTH_END + length;
+        if (length < HEADER_BYTES - LENGTH_END || base <= previous || last < base || last >= limit_offset) {
+            if (first < 0) {
+                first = at;
+                stop = -1;
+                missing = 0;
+            }
+            break;
+        }
+        previous = last;
+        if (first < 0) {
+            if (last >= offset) {
+                int is_beyond = last >= end_offset;
+                first = at;
+                stop = is_beyond || after > data.len ? at : after;
+                missing = is_beyond || after <= data.len ? 0 : after - at;
+                if (stop == at)
+                    break;
+            }
+        } else if (last >= end_offset || after > data.len || after - first > room)
+            break;
+        else
+            stop = after;
+        at = after;
+    }
+    if (first < 0)
+        first = stop = at;
+    else if (stop > first)
+        missing = 0;
+    PyBuffer_Release(&data);
+    return Py_BuildValue("(LLL)", first, stop, missing);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -1273,6 +1356,8 @@ static PyMethodDef methods[] = {
     {"find_timestamp", find_timestamp, METH_VARARGS, "The first record of a timestamp, or None."},
     {"decode_records", decode_records, METH_O, "The records of an uncompressed batch."},
     {"batch_headers", batch_headers, METH_VARARGS, "The headers of whole batches, and where they end."},
+    {"verify_batches", verify_batches, METH_VARARGS, "How far whole batches of a leader epoch are sound."},
+    {"select_batches", select_batches, METH_VARARGS, "The batches that an answer may have."},
     {"rewrite", rewrite, METH_O, "The records of an uncompressed batch, written anew."},
     {"keep_records", keep_records, METH_VARARGS, "Those records of an uncompressed batch that have a mark, written anew."},
     {"note_keys", note_keys, METH_VARARGS, "Note the newest offset of each key of a batch."},

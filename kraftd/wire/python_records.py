@@ -16,6 +16,7 @@ HEADER_BYTES = 61
 MOST_ERRORS = 10_000
 
 _HEADER = Struct(">qiibIhiqqqhii")
+_OFFSET = Struct(">q")
 _LENGTH_END, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT = 12, 16, 17, 21
 _LEAST_LENGTH, _MAGIC, _LEAST_RECORD_BYTES = 14, 2, 7
 _CODEC, _APPEND_TIME, _CONTROL, _KNOWN, _LAST_CODEC, _ZSTD = 7, 8, 32, 0x7F, 4, 4
@@ -310,27 +311,80 @@ def batch_headers(
         raise ValueError("the position is outside of the data")
     found: list[HeaderFields] = []
     while position < len(data) and len(found) < most:
-        left = len(data) - position
-        length = (
-            int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
-            if left >= _LENGTH_END
-            else 0
-        )
-        size = length + _LENGTH_END
-        if left > _MAGIC_AT and data[position + _MAGIC_AT] != _MAGIC:
-            return found, position, "format"
-        if left >= _LENGTH_END and size < HEADER_BYTES:
-            return found, position, "length"
-        if left < HEADER_BYTES or size > left:
-            return found, position, "truncated"
-        fields = _HEADER.unpack_from(data, position)
-        if min(fields[0], fields[6], fields[12]) < 0:
-            return found, position, "offsets"
-        if verify and crc32c(data[position + _ATTRIBUTES_AT : position + size]) != fields[4]:
-            return found, position, "checksum"
-        found.append(fields)
+        size, reason = _look_at_batch(data, position, verify)
+        if reason is not None:
+            return found, position, reason
+        found.append(_HEADER.unpack_from(data, position))
         position += size
     return found, position, None
+
+
+def _look_at_batch(data: Buffer, position: int, verify: bool) -> tuple[int, str | None]:
+    """The size of the batch at a position, and why it is no whole one."""
+    left, size = len(data) - position, 0
+    if left >= _LENGTH_END:
+        size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True) + _LENGTH_END
+    if left > _MAGIC_AT and data[position + _MAGIC_AT] != _MAGIC:
+        return size, "format"
+    if left >= _LENGTH_END and size < HEADER_BYTES:
+        return size, "length"
+    if left < HEADER_BYTES or size > left:
+        return size, "truncated"
+    fields = _HEADER.unpack_from(data, position)
+    if min(fields[0], fields[6], fields[12]) < 0:
+        return size, "offsets"
+    if verify and crc32c(data[position + _ATTRIBUTES_AT : position + size]) != fields[4]:
+        return size, "checksum"
+    return size, None
+
+
+def verify_batches(data: Buffer, position: int, end_offset: int, leader_epoch: int) -> tuple[int, str | None]:
+    """The position after batches of an epoch that begin below an offset, and why the next is none."""
+    if not 0 <= position <= len(data):
+        raise ValueError("the position is outside of the data")
+    while position < len(data):
+        if len(data) - position >= 8 and _OFFSET.unpack_from(data, position)[0] >= end_offset:
+            break
+        size, reason = _look_at_batch(data, position, True)
+        if reason is None and leader_epoch >= 0 and _HEADER.unpack_from(data, position)[2] != leader_epoch:
+            reason = "leader epoch"
+        if reason is not None:
+            return position, reason
+        position += size
+    return position, None
+
+
+def select_batches(
+    data: Buffer, offset: int, max_bytes: int, end_offset: int, limit_offset: int
+) -> tuple[int, int, int]:
+    """Start and stop of the batches that an answer may have, and the bytes that are missing for one. With a
+    stop of -1 the header at the start cannot follow the one before.
+    """
+    size = len(data)
+    at, previous = 0, -1
+    first, stop, limit = -1, 0, 0
+    while at + HEADER_BYTES <= size:
+        fields = _HEADER.unpack_from(data, at)
+        base_offset, length, last = fields[0], fields[1], fields[0] + fields[6]
+        after = at + _LENGTH_END + length
+        if length < HEADER_BYTES - _LENGTH_END or not previous < base_offset <= last < limit_offset:
+            if first < 0:
+                return at, -1, 0
+            break  # what is before it is served
+        previous = last
+        if first < 0:
+            if last >= offset:
+                if last >= end_offset:
+                    return at, at, 0
+                if after > size:
+                    return at, at, after - at
+                first, stop, limit = at, after, at + max_bytes
+        elif last >= end_offset or after > size or after > limit:
+            break
+        else:
+            stop = after
+        at = after
+    return (first, stop, 0) if first >= 0 else (at, at, HEADER_BYTES)
 
 
 def _new_varint(value: int) -> bytes:

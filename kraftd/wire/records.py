@@ -146,6 +146,20 @@ class RecordEngine(Protocol):
         text is None at the end of the data, or says why the next batch is none: "format", "length",
         "truncated", "offsets", "checksum"."""
 
+    def verify_batches(
+        self, data: Buffer, position: int, end_offset: int, leader_epoch: int, /
+    ) -> tuple[int, str | None]:
+        """The position after the whole batches that begin below an offset and have a leader epoch, any if it
+        is negative. The text is as of `batch_headers`, or "leader epoch"; checksums are verified."""
+
+    def select_batches(
+        self, data: Buffer, offset: int, max_bytes: int, end_offset: int, limit_offset: int, /
+    ) -> tuple[int, int, int]:
+        """Start and stop of the batches from the first on that ends at or past an offset: one at least, as
+        many as max_bytes hold, none that ends at or past end_offset. Without one both are where to read on,
+        and the third number is how many bytes that takes, 0 beyond the end. A stop of -1 says that the header
+        at the start is damaged: offsets ascend, and are below limit_offset."""
+
     def rewrite(self, data: Buffer, /) -> tuple[bytes, int, int] | None:
         """The records of one uncompressed batch as Kafka's builder writes them, from offset delta 0 on,
         with base and maximum timestamp. None for a timestamp below -1. Raises DamagedRecords."""

@@ -105,6 +105,14 @@ def fuzz_headers(random: Random, c: Any) -> None:
     expected = outcome(python_records.batch_headers, data, at, most, verify)
     assert found == expected, (data, at, most, verify, found, expected)
     without_memory(random, c.batch_headers, data, at, most, verify)
+    offsets = [random.choice((0, 1, 5, 20, *LONG_EDGES)) for _ in range(3)]
+    for name, asked in (
+        ("verify_batches", (at, offsets[0], random.choice((-1, 0, 7)))),
+        ("select_batches", (offsets[0], random.choice((0, 1, 100, 1000, 1 << 40)), *offsets[1:])),
+    ):
+        found, expected = (outcome(getattr(one, name), data, *asked) for one in (c, python_records))
+        assert found == expected, (name, data, asked, found, expected)
+        without_memory(random, getattr(c, name), exact(data), *asked)
     assert c.crc32c(exact(data)) == c.crc32c_by_tables(data) == python_records.crc32c(data)
     lanes = [random.getrandbits(64) for _ in range(random.choice((8, 8, 8, 7)))]
     blocks = data[: len(data) // 1024 * 1024 + random.choice((0, 0, 0, 1))]

@@ -17,7 +17,9 @@ _CHUNK_BYTES = 8 << 10
 _START = Struct(">qi")  # base offset, length of what follows it
 _LAST_OFFSET_DELTA = Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
-_BASE_OFFSET, _LENGTH, _LEADER_EPOCH = range(3)  # fields of a header
+_LEADER_EPOCH = Struct(">i")
+_LEADER_EPOCH_AT = 12
+NO_EPOCH = -1
 
 REMEDY = (
     "What comes before and after it can be read. Restore the file from a copy or, with other replicas, move "
@@ -41,33 +43,12 @@ def select(data: bytes | memoryview, offset: int, max_bytes: int, end_offset: in
 
     Raises CorruptBatch for headers that cannot follow each other.
     """
-    size = len(data)
-    at, previous = 0, -1
-    first, stop, limit = -1, 0, 0
-    while at + HEADER_BYTES <= size:
-        base_offset, length = _START.unpack_from(data, at)
-        last = base_offset + _LAST_OFFSET_DELTA.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)[0]
-        after = at + 12 + length
-        if length < HEADER_BYTES - 12 or not previous < base_offset <= last < limit_offset:
-            if first >= 0:
-                break  # what is before it is served
-            raise CorruptBatch(f"a batch of offsets {base_offset} to {last}, {length} bytes long", at)
-        previous = last
-        if first < 0:
-            if last >= offset:
-                if last >= end_offset:
-                    return Span(at, at)
-                if after > size:
-                    return Span(at, at, after - at)
-                first, stop, limit = at, after, at + max_bytes
-        elif last >= end_offset or after > size or after > limit:
-            break
-        else:
-            stop = after
-        at = after
-    if first >= 0:
-        return Span(first, stop)
-    return Span(at, at, HEADER_BYTES)
+    start, stop, missing_bytes = ENGINE.select_batches(data, offset, max_bytes, end_offset, limit_offset)
+    if stop < 0:
+        base_offset, length = _START.unpack_from(data, start)
+        last = base_offset + _LAST_OFFSET_DELTA.unpack_from(data, start + _LAST_OFFSET_DELTA_AT)[0]
+        raise CorruptBatch(f"a batch of offsets {base_offset} to {last}, {length} bytes long", start)
+    return Span(start, stop, missing_bytes)
 
 
 class SegmentRead(NamedTuple):
@@ -139,17 +120,16 @@ class SegmentRead(NamedTuple):
 
     def _check(self, view: memoryview, position: int, offset: int) -> int:
         """How many bytes of these batches are sound. Raises CorruptStorage if the first one is not."""
-        headers, end, reason = ENGINE.batch_headers(view, 0, len(view), True)
-        at = 0
-        for fields in headers:
+        end, reason, epoch = 0, None, None
+        while end < len(view) and reason is None:
             # The checksum does not cover the leader epoch.
-            epoch = self.epochs.epoch_of(fields[_BASE_OFFSET])
-            if epoch is not None and epoch != fields[_LEADER_EPOCH]:
-                end, reason = at, f"epoch {fields[_LEADER_EPOCH]} is where {epoch} belongs"
-                break
-            at += fields[_LENGTH] + 12
+            epoch, end_offset = self.epochs.span_of(_START.unpack_from(view, end)[0])
+            end, reason = ENGINE.verify_batches(view, end, end_offset, NO_EPOCH if epoch is None else epoch)
         if not end:
-            raise self._corrupt(position, offset, f"wrong {reason}" if not headers else str(reason))
+            if reason == "leader epoch":
+                (found,) = _LEADER_EPOCH.unpack_from(view, _LEADER_EPOCH_AT)
+                raise self._corrupt(position, offset, f"epoch {found} is where {epoch} belongs")
+            raise self._corrupt(position, offset, f"wrong {reason}")
         return end
 
     def _corrupt(self, position: int, offset: int | None, reason: str) -> CorruptStorage:
