@@ -81,10 +81,10 @@ class ReplicationQuotas:
 
     def is_held_back(self, hosted: Hosted, follower_id: int) -> bool:
         """Return whether a follower gets no records of a partition now; it is looked at again later."""
-        if not self.leader.holds_back(hosted):
-            return False
         partition = hosted.partition
         if partition is None or follower_id in partition.isr.committed:
+            return False
+        if not self.leader.holds_back(hosted):
             return False
         self._held.add((hosted.topic, hosted.index))
         if self._recheck_ms is None:

@@ -217,11 +217,13 @@ class Subscription:
             status, available_bytes = self._source.availability(slot, self.reader)
         self.available_bytes += available_bytes - slot.available_bytes
         slot.available_bytes = available_bytes
-        _keep(self._failed, slot, status is PartitionStatus.FAILED)
-        _keep(self._not_served, slot, status is PartitionStatus.NOT_SERVED)
+        if status is not PartitionStatus.SERVED or self._failed or self._not_served:
+            _keep(self._failed, slot, status is PartitionStatus.FAILED)
+            _keep(self._not_served, slot, status is PartitionStatus.NOT_SERVED)
         if available_bytes > 0 and not slot.is_heaped:
             self._heap(slot)
-        self._watchers.watch(slot)
+        if slot.watching is None:
+            self._watchers.watch(slot)
 
     # -- progress of a parked fetch
 

@@ -467,8 +467,10 @@ class Partition:
         """NONE, or why a request of a leader epoch is not served here."""
         if self.role is OFFLINE:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if (error := self.check_leader_epoch(current_leader_epoch)) is not ErrorCode.NONE:
-            return error
+        if current_leader_epoch != self.leader_epoch:  # nearly every reader knows the epoch
+            error = self.check_leader_epoch(current_leader_epoch)
+            if error is not ErrorCode.NONE:
+                return error
         if self.role is Role.NONE or (only_leader and self.role is not LEADER):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE

@@ -98,7 +98,7 @@ def judge_fetch(
         return ErrorCode.UNKNOWN_LEADER_EPOCH if unknown else ErrorCode.NOT_LEADER_OR_FOLLOWER
     now = marks(partition)
     if last_fetched_epoch != NO_EPOCH:
-        end = _end_of_epoch(partition, last_fetched_epoch)
+        end = partition.epochs.end_offset_for(last_fetched_epoch, now.log_end_offset)
         if end is None or end.epoch == NO_EPOCH or offset < now.log_start_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if end.epoch < last_fetched_epoch or end.offset < offset:

@@ -74,7 +74,7 @@ class PartitionSource:
         verdict = self._judge(hosted, slot, reader)
         if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
             return Availability(PartitionStatus.FAILED)
-        if self._preferred(hosted, slot, reader, verdict) != THE_LEADER:
+        if self._selects_by_rack and self._preferred(hosted, slot, reader, verdict) != THE_LEADER:
             return Availability(PartitionStatus.FAILED)
         if verdict.is_empty or hosted.log is None or self._is_held_back(hosted, reader):
             return Availability(PartitionStatus.SERVED)
@@ -135,7 +135,8 @@ class PartitionSource:
             return data, 0
         verdict = self._judge(hosted, slot, reader)
         hosted.traffic.fetches += 1
-        data.preferred_read_replica = self._preferred(hosted, slot, reader, verdict)
+        if self._selects_by_rack:
+            data.preferred_read_replica = self._preferred(hosted, slot, reader, verdict)
         is_elsewhere = data.preferred_read_replica != THE_LEADER
         if not isinstance(verdict, FetchVerdict) and not is_elsewhere:
             data.error_code = verdict
@@ -215,7 +216,7 @@ class PartitionSource:
 
         As in Kafka it is looked for first: a follower may still have what is below the leader's log start.
         """
-        if not self._selects_by_rack or reader.is_follower or not reader.rack:
+        if reader.is_follower or not reader.rack:
             return THE_LEADER
         if not isinstance(verdict, FetchVerdict) and verdict is not ErrorCode.OFFSET_OUT_OF_RANGE:
             return THE_LEADER
@@ -229,20 +230,21 @@ class PartitionSource:
     def _judge(self, hosted: Hosted, slot: Slot, reader: Reader) -> FetchVerdict | ErrorCode:
         partition = hosted.partition
         assert partition is not None
-        isolation = Isolation.HIGH_WATERMARK
         if reader.is_follower:
-            isolation = Isolation.LOG_END
-        elif reader.isolation_level == READ_COMMITTED:
-            isolation = Isolation.LAST_STABLE
-        version = reader.identity.version if isinstance(reader.identity, Identity) else 0
+            isolation, follower_id, only_leader = Isolation.LOG_END, reader.replica_id, True
+        else:
+            committed = reader.isolation_level == READ_COMMITTED
+            isolation = Isolation.LAST_STABLE if committed else Isolation.HIGH_WATERMARK
+            version = reader.identity.version if isinstance(reader.identity, Identity) else 0
+            follower_id, only_leader = None, version < FIRST_VERSION_OF_FOLLOWERS
         verdict = judge_fetch(
             partition,
             slot.fetch_offset,
             isolation,
             current_leader_epoch=slot.current_leader_epoch,
             last_fetched_epoch=slot.last_fetched_epoch,
-            follower_id=reader.replica_id if reader.is_follower else None,
-            only_leader=reader.is_follower or version < FIRST_VERSION_OF_FOLLOWERS,
+            follower_id=follower_id,
+            only_leader=only_leader,
         )
         is_served = isinstance(verdict, FetchVerdict) and verdict.diverging is None
         if is_served and is_of_former_epoch(partition, reader.replica_id, reader.broker_epoch):
