@@ -206,6 +206,18 @@ def test_the_policy_decides() -> None:
     assert old.beat() in (0, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
+def test_a_group_that_all_have_left_before_its_first_generation_changes() -> None:
+    desk = desk_of()
+    desk.send(join("g", session_ms=45_000), 3)  # waits for the first rebalance to end
+    (only,) = desk.coordinator.shards[0].state.classic_group("g").members
+    desk.ask(leave((only, None)), LEAVE)
+    answer = desk.ask(joining("new"), HEARTBEAT)
+    assert (answer.error_code, answer.member_epoch) == (0, 1)
+    assert kind(desk) == "consumer"
+    desk.wait(60_000)  # nor does the end of the classic rebalance matter
+    assert kind(desk) == "consumer"
+
+
 def test_a_classic_member_of_a_group_that_is_empty_now_is_unknown() -> None:
     desk = desk_of()
     new = Consumer(desk.ask, "new")

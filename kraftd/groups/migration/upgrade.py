@@ -74,14 +74,14 @@ def refusal_of(classic: ClassicGroup, reason: str) -> Refusal:
 
 def built_of(state: ShardState, classic: ClassicGroup) -> ConsumerGroup:
     """The consumer group, beside the shard's state. Raises Refusal."""
-    if classic.protocol_name is None:
+    if classic.protocol_name is None and classic.members:
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, before the first generation
     timeline = Timeline()
     timeline.committed = FINAL
     group = ConsumerGroup(classic.group_id, timeline)
     try:
         for member in classic.members.values():
-            put_member(state, classic, member, classic.protocol_name, group)
+            put_member(state, classic, member, classic.protocol_name or "", group)
     except MalformedBytes:
         raise refusal_of(classic, " because the embedded consumer protocol is malformed") from None
     group.set_facts(
