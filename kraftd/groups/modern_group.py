@@ -5,7 +5,7 @@ All of it changes by records alone, through the timeline: a record that could no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -138,6 +138,11 @@ class ModernGroup(Generic[M]):
     def has_expired(self) -> bool:
         """Return whether the topics were not compared yet, or what was noted of it is lost."""
         return self._seen_version == _NEVER or self.facts.epoch < self._seen_epoch
+
+    def changes_hash(self, version: int, present_hash: Callable[[], int]) -> None:
+        """Members go, which changes the hash of the topics; note if the topics had changed themselves."""
+        if self.needs_refresh(version) and present_hash() != self.facts.metadata_hash:
+            self._seen_version = _NEVER
 
     def refreshed(self, version: int, epoch: int) -> None:
         """The topics were compared by this metadata, which led to this epoch."""

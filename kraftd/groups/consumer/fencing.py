@@ -85,6 +85,7 @@ def fence(
     records = [record for member in members for record in member_tombstones(group_id, member.member_id)]
     unused = unused_regexes(group, members)
     records += [regex_tombstone(group_id, regex) for regex in unused]
+    group.changes_hash(state.metadata.hashes_version(), lambda: state.metadata_hash(group.topics))
     metadata_hash = state.metadata_hash(topics_without(group, members, unused))
     records.append(epoch_record(group_id, group.facts.epoch + 1, metadata_hash))
     for member in members:

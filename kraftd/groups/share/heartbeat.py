@@ -44,12 +44,9 @@ from kraftd.wire.error_code import ErrorCode
 class ShareHeartbeat:
     """One heartbeat. Afterwards, `begun` are the partitions that the share coordinator is to begin, in the
     group's epoch.
-
-    member_count: as a new target takes it. As in Kafka, a member that joins is one of them only if
-    subscriptions were counted anew.
     """
 
-    __slots__ = ("begun", "call", "epoch", "group", "member_count", "records", "request", "state")
+    __slots__ = ("begun", "call", "epoch", "group", "records", "request", "state")
 
     def __init__(self, state: ShardState, call: Call, request: ShareGroupHeartbeatRequest) -> None:
         self.state = state
@@ -58,7 +55,6 @@ class ShareHeartbeat:
         self.records: list[CoordinatorRecord] = []
         self.group = found_group(state.groups, state.timeline, request.group_id, may_make=self.is_joining)
         self.epoch = self.group.facts.epoch
-        self.member_count = len(self.group.members)
         self.begun: Topics = {}
 
     @property
@@ -139,8 +135,6 @@ class ShareHeartbeat:
         topics = names_after(group.topics, member, updated)
         metadata_hash = state.metadata_hash(topics)
         must_raise |= metadata_hash != facts.metadata_hash
-        if must_raise or group.has_expired():
-            self.member_count += updated.member_id not in group.members
         if must_raise:
             self.epoch += 1
             self.records.append(epoch_record(group.group_id, self.epoch, metadata_hash))
@@ -158,7 +152,7 @@ class ShareHeartbeat:
         if is_large(state, group):
             assign_later(state, group.group_id, partial(plan_of, state, group))
             return last
-        homogeneous = is_homogeneous({}, topics, self.member_count)
+        homogeneous = is_homogeneous({}, topics, len({*group.members, updated.member_id}))
         plan = SharePlan(group, self.epoch, homogeneous, state.metadata, updated)
         assigned = finish(plan.compute())
         self.records += plan.records(assigned, state.now_ms)

@@ -287,6 +287,19 @@ def test_a_member_without_a_subscription_does_not_change_who_agrees__kip848() ->
     assert two.count() == 0  # it takes nothing of what it is not subscribed to
 
 
+def test_a_member_without_a_subscription_gets_no_part_of_a_changed_topic() -> None:
+    desk = desk_of()
+    stays, goes = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")
+    for one in (stays, goes):
+        one.join()
+    settle(stays, goes)
+    desk.topics.change("orders", 6)
+    goes.leave()  # its record has the hash of the topics as they are now
+    Consumer(desk.ask, "m3", topics=()).join()
+    settle(stays)
+    assert stays.count() == 6
+
+
 def test_a_member_that_gives_up_an_empty_subscription_has_no_former_epoch__kip848() -> None:
     """As in Kafka, which writes that although the member loses nothing."""
     desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=10_000))
