@@ -1,7 +1,8 @@
-"""Each decision that Kafka's own tests of its group coordinator ask for is the same in kraftd.
+"""Decisions of Kafka's group coordinator, in its own tests and on random requests, are the same in kraftd.
 
 ``GroupDecisions`` runs those tests. It writes down what the manager of groups was asked, which records were
 in force, and what assignors and random numbers gave it. Then it writes what was answered and scheduled.
+``RandomGroups`` asks for random things instead.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 PACKAGE = "org.apache.kafka.coordinator.group"
 CLASSES = ("GroupMetadataManagerTest", "OffsetMetadataManagerTest")
+RANDOM_JAVA, DECISIONS_JAVA = (
+    Path(__file__).with_name("java") / name for name in ("RandomGroups.java", "GroupDecisions.java")
+)
+FIRST_SEED, WORLDS = 1, 30
 LEAST = 6_000  # decisions, answers, deadlines and appended records
 STREAMS_GROUP = "getOrMaybeCreatePersistedStreamsGroup"
 STREAMS = "streamsGroupHeartbeat"  # of a protocol that kraftd does not serve: such a test ends here
@@ -36,13 +41,6 @@ OTHERWISE = {
     "testShareGroupDescribeNoErrors": "its assignor has a name of its own",
 }
 """Tests with a decision that is not the same, and why."""
-
-
-def written() -> list[Columns]:
-    """The lines that GroupDecisions writes."""
-    source = Path(__file__).with_name("java") / "GroupDecisions.java"
-    tests = [f"{PACKAGE}.{one}" for one in CLASSES]
-    return lines_of(f"{PACKAGE}.GroupDecisions", tests, source)
 
 
 class Comparison:
@@ -144,17 +142,32 @@ class Comparison:
         self.differences.append((self._test, f"{kind} {columns}\n    kraftd: {text}"))
 
 
-def test_decisions_of_kafkas_own_tests_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def compared_to(monkeypatch: pytest.MonkeyPatch, lines: list[Columns]) -> Comparison:
     compared = Comparison()
     monkeypatch.setattr(
         target,
         "assign_simply",
         lambda *asked: compared._world.prepared(*asked),  # type: ignore[union-attr]
     )
-    monkeypatch.setattr(describing, "SIMPLE", "share")  # the tests have an assignor of their own
-    for kind, *columns in written():
+    for kind, *columns in lines:
         compared.take(kind, columns)
+    return compared
+
+
+def test_decisions_of_kafkas_own_tests_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describing, "SIMPLE", "share")  # the tests have an assignor of their own
+    tests = [f"{PACKAGE}.{one}" for one in CLASSES]
+    compared = compared_to(monkeypatch, lines_of(f"{PACKAGE}.GroupDecisions", tests, DECISIONS_JAVA))
     differences = [f"{test}: {text}" for test, text in compared.differences if test not in OTHERWISE]
     assert not differences, "\n".join(differences[:5])
     assert {test for test, _ in compared.differences} == set(OTHERWISE)
     assert compared.counts.total() >= LEAST, compared.counts
+
+
+def test_decisions_on_random_requests_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of members of all protocols, while groups change theirs, topics change, and appends fail."""
+    numbers = [str(FIRST_SEED), str(WORLDS)]
+    lines = lines_of(f"{PACKAGE}.RandomGroups", numbers, RANDOM_JAVA, DECISIONS_JAVA)
+    compared = compared_to(monkeypatch, lines)
+    assert not compared.differences, "\n".join(map(str, compared.differences[:5]))
+    assert compared.counts.total() >= 400 * WORLDS, compared.counts

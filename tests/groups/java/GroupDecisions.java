@@ -80,6 +80,11 @@ public class GroupDecisions {
     private static int number = 0;
 
     public static void main(String[] classes) {
+        install();
+        Suite.run(classes);
+    }
+
+    static void install() {
         String here = "org.apache.kafka.coordinator.group.", common = "org.apache.kafka.coordinator.common.runtime.";
         new AgentBuilder.Default().
             type(named(here + "GroupMetadataManager")).
@@ -129,7 +134,6 @@ public class GroupDecisions {
             transform((builder, type, loader, module, domain) -> builder.visit(
                 Advice.to(Touch.class).on(named("setMetadataRefreshDeadline")))).
             installOn(ByteBuddyAgent.install());
-        Suite.run(classes);
     }
 
     public static class Replay {
@@ -533,7 +537,7 @@ public class GroupDecisions {
         line("done", call, answer(answer, arguments), records, waits);
         for (CoordinatorResult<?, CoordinatorRecord> one : results)
             if (one.appendFuture() != null) one.appendFuture().whenComplete((none, error) ->
-                line("appended", call, error == null ? "NONE" : Errors.forException(error).name()));
+                line("appended", call, error == null ? "NONE" : Errors.forException(error).name(), now()));
     }
 
     @SuppressWarnings("unchecked")
