@@ -105,15 +105,19 @@ class ShareSessions:
         """The session of a fetch: a new one, or the one that goes on, or with the final epoch the one to end.
 
         Raises Refusal: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED,
-        or INVALID_REQUEST for acknowledgements before anything is delivered.
+        INVALID_REQUEST for acknowledgements before anything is delivered, or UNKNOWN_SERVER_ERROR if the
+        first fetch names a partition twice.
         """
         if epoch == INITIAL_EPOCH:
             if acknowledges:
                 raise Refusal(ErrorCode.INVALID_REQUEST)
             self.end(member)
+            places = list(asked)
+            if len(set(places)) < len(places):
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka
             if len(self._sessions) >= self.limit:
                 raise Refusal(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
-            session = self._sessions[member] = ShareSession(member, connection_id, asked)
+            session = self._sessions[member] = ShareSession(member, connection_id, places)
             self._by_connection[connection_id] = session
             self._group_sizes[member.group_id] = self._group_sizes.get(member.group_id, 0) + 1
             return session

@@ -49,6 +49,15 @@ def test_what_no_session_can_do_is_refused() -> None:
     assert len(sessions) == 1
 
 
+def test_a_first_fetch_that_names_a_partition_twice_ends_the_former_session() -> None:
+    sessions = ShareSessions(1)
+    sessions.fetch(A, 0, 1, [ONE])
+    session = sessions.fetch(A, 1, 1, [ONE, TWO, TWO])  # later ones may
+    assert list(session.partitions) == [ONE, TWO]
+    assert refused(lambda: sessions.fetch(A, 0, 1, [ONE, TWO, ONE])) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not len(sessions)
+
+
 def test_an_answer_has_what_is_new_or_had_an_error() -> None:
     sessions = ShareSessions(10)
     session = sessions.fetch(A, 0, 1, [ONE, TWO])

@@ -5,11 +5,11 @@ that the member may acquire, or an error, at most after MaxWaitMs. The share coo
 acknowledged before. A request that renews locks fetches nothing (KIP-1222). Errors, of the request:
 UNSUPPORTED_VERSION (without share groups), INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED,
 SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED (after MaxWaitMs),
-UNKNOWN_SERVER_ERROR (an unknown mode of acquisition); per partition: those of
-`kraftd.partition.reading.judge_fetch`, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
-UNKNOWN_TOPIC_OR_PARTITION, COORDINATOR_NOT_AVAILABLE, and beside them those of ShareAcknowledge. Differs
-from Apache Kafka: the texts of errors are those of their codes, and an error that is not about the leader
-names none, instead of 0.
+UNKNOWN_SERVER_ERROR (an unknown mode of acquisition, or a partition twice in a new session). Per partition:
+those of `kraftd.partition.reading.judge_fetch`, UNKNOWN_SERVER_ERROR (a negative MaxBytes),
+TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, COORDINATOR_NOT_AVAILABLE. Beside
+them those of ShareAcknowledge. Differs from Apache Kafka: the texts of errors are those of their codes, and
+an error that is not about the leader names none, instead of 0.
 """
 
 from __future__ import annotations

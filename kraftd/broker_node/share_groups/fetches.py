@@ -125,7 +125,7 @@ class ShareFetches:
         """Read what the member may acquire now, or wait. `topics`: partitions, with their names."""
         pace = Pace()
         self._wanted.setdefault(fetch.call.connection_id, set()).add(fetch)
-        if fetch.demand.max_records and fetch.demand.max_bytes > 0:
+        if fetch.demand.max_records and fetch.demand.max_bytes:
             for place, topic in topics:
                 fetch.topics[place[0]] = topic
                 self._find(fetch, place, topic)
@@ -220,6 +220,9 @@ class ShareFetches:
     def _begin_reading(self, reading: Reading) -> bool:
         """Say what is to be read; return whether that is enough, or an error."""
         fetch, offsets = reading.fetch, reading.offsets
+        if fetch.demand.max_bytes < 0:
+            reading.errors = dict.fromkeys(offsets, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return True
         available_bytes = 0
         shares = equal_shares(fetch.demand.max_bytes, len(offsets))
         for (place, offset), most_bytes in zip(offsets.items(), shares, strict=True):
@@ -337,11 +340,11 @@ class ShareFetches:
             led.share.log_start_moved(hosted.partition.log_start_offset)
             self.partitions.settle(led)
         else:
-            row.error_code, row.error_message = error, error.message
+            row.error_code = error  # without a text, as from Kafka
 
     def _finish(self, fetch: ShareFetch, rows: Rows) -> None:
         for place, error in fetch.errors.items():
-            rows[place] = PartitionData(place[1], error, error.message, records=b"")
+            rows[place] = PartitionData(place[1], error, records=b"")
         for topic_id in {place[0] for place, row in rows.items() if row.error_code}:
             self._node.replicas.traffic.of(fetch.topics[topic_id]).failed_share_fetches += 1
         wanted = self._wanted.get(fetch.call.connection_id)

@@ -57,7 +57,8 @@ def acknowledge(
         name = node.topic_name(topic.topic_id)
         for row in topic.partitions:
             place, batches = (topic.topic_id, row.partition_index), row.acknowledgement_batches
-            taken.pop(place, None)
+            for former in (refused, nothing, taken):
+                former.pop(place, None)  # of a partition that is named twice, the last row counts
             if name is None:
                 refused[place] = Result(ErrorCode.UNKNOWN_TOPIC_ID)
             elif are_malformed(batches, renewal):

@@ -52,8 +52,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 SEED = int(os.environ.get("KRAFTD_SHARES_SEED", "1"))
 STEPS = int(os.environ.get("KRAFTD_SHARES_STEPS", "400"))
-# Of several partitions, which one a fetch reads first follows a hash order in Kafka.
-PARTITIONS = 1
+# Which of several partitions a fetch reads first follows a hash order in Kafka: then members ask for all.
+ONE, SEVERAL = 1, 3
+ABSENT = 9  # a partition that the topic does not have
 MEMBERS = ("a", "b", "c")
 SHARE = 2
 GROUP_RESOURCE = 32
@@ -67,8 +68,9 @@ TYPES = (ACCEPT, ACCEPT, ACCEPT, RELEASE, RELEASE, REJECT, GAP)
 class Drawn:
     """Draws requests of three members, mostly as a client would send them."""
 
-    def __init__(self, random: Random, isolation: str, name: str) -> None:
+    def __init__(self, random: Random, isolation: str, name: str, partitions: int) -> None:
         self.random = random
+        self.partitions = partitions
         self.isolation = isolation
         self.group = self.topic = name
         self.topic_id = b""
@@ -85,7 +87,7 @@ class Drawn:
         return self.random.random() < share
 
     def produce(self) -> tuple[Message, int]:
-        index, count = self.random.randrange(PARTITIONS), self.random.choice([1, 1, 2, 5, 20])
+        index, count = self.random.randrange(self.partitions), self.random.choice([1, 1, 2, 5, 20])
         rows = [(NOW_MS + number, None, b"v", ()) for number in range(count)]
         return self.produced(index, bytes(build_records_batch(rows))), 9
 
@@ -164,7 +166,7 @@ class Drawn:
         epoch = self.epoch(member)
         version = self.random.choice([1, 2, 2])
         rows = []
-        for index in range(PARTITIONS):
+        for index in range(self.partitions):
             is_first = epoch in (0, -1)
             batches = (
                 []
@@ -173,6 +175,8 @@ class Drawn:
             )
             if is_first or batches:
                 rows.append(fetching.FetchPartition(index, acknowledgement_batches=batches))
+        if self.partitions > ONE:
+            rows += self.odd_rows(is_first, rows)
         topics = [fetching.FetchTopic(self.topic_id, rows)] if rows else []
         releases = any(
             RELEASE in one.acknowledge_types for row in rows for one in row.acknowledgement_batches
@@ -190,7 +194,33 @@ class Drawn:
             share_acquire_mode=choice([0] * 20 + [1] * 10 + [2, -1]) if version > 1 and not releases else 0,
             topics=topics,
         )
+        if self.partitions > ONE:
+            self.make_odd(request)
         return request, version
+
+    def odd_rows(self, is_first: bool, rows: list[Any]) -> list[Any]:
+        """Partitions that are named twice, that a session gets later, or that there are not."""
+        row, odd = fetching.FetchPartition, []
+        if self.rarely(0.1):
+            odd.append(row(ABSENT))
+        if self.rarely(0.1) and rows:
+            odd.append(row(rows[0].partition_index))
+        if self.rarely(0.2) and not is_first:
+            odd.append(row(self.random.randrange(self.partitions)))
+        return odd
+
+    def make_odd(self, request: fetching.ShareFetchRequest) -> None:
+        """Give a request limits that no client has, and partitions to forget."""
+        choice = self.random.choice
+        request.max_bytes = choice([1 << 20] * 12 + [0, -1])
+        request.min_bytes = choice([1] * 6 + [0, -1])
+        request.max_wait_ms = choice([500, 0, 100])
+        request.batch_size = choice([500, 3, 1, 0, -2])
+        if request.max_records:
+            request.max_records = choice([500] * 12 + [-1])
+        if request.share_session_epoch > 0 and self.rarely(0.1):
+            indexes = (self.random.randrange(self.partitions),)
+            request.forgotten_topics_data = [fetching.ForgottenTopic(self.topic_id, indexes)]
 
     def acknowledge(self) -> tuple[Message, int]:
         member = self.random.choice(MEMBERS)
@@ -198,7 +228,7 @@ class Drawn:
         is_renewal = version > 1 and self.rarely(0.2)
         types = (RENEW, RENEW, ACCEPT) if is_renewal else TYPES
         epoch = self.epoch(member)
-        indexes = [index for index in (*range(PARTITIONS), 7) if self.rarely(0.6 if index < 7 else 0.03)]
+        indexes = [index for index in (*range(self.partitions), 7) if self.rarely(0.6 if index < 7 else 0.03)]
         rows = [
             acknowledging.AcknowledgePartition(
                 index, self.batches(member, acknowledging.AcknowledgementBatch, index, types)
@@ -234,15 +264,15 @@ def begin(pair: BrokerPair, drawn: Drawn) -> None:
     pair.ask(IncrementalAlterConfigsRequest([resource]), 1)
     # Markers have the time of today, records another: one segment for both, because Kafka reads to its end.
     one_segment = [CreatableTopicConfig("segment.ms", str(2**62))]
-    pair.ask(CreateTopicsRequest([CreatableTopic(drawn.topic, PARTITIONS, 1, configs=one_segment)]), 7)
+    pair.ask(CreateTopicsRequest([CreatableTopic(drawn.topic, drawn.partitions, 1, configs=one_segment)]), 7)
     pair.settle()
     topic_id = drawn.topic_id = pair.topic_ids[drawn.topic]
 
     def is_initialized() -> bool:
-        rows = [PartitionData(index, 0, 0) for index in range(PARTITIONS)]
+        rows = [PartitionData(index, 0, 0) for index in range(drawn.partitions)]
         for side in pair.sides:
             own = side.theirs[topic_id]
-            keys = tuple(f"{group}:{uuid_text(own)}:{index}" for index in range(PARTITIONS))  # type: ignore[arg-type]
+            keys = tuple(f"{group}:{uuid_text(own)}:{index}" for index in range(drawn.partitions))  # type: ignore[arg-type]
             found: Any = side.ask(FindCoordinatorRequest(key_type=SHARE, coordinator_keys=keys), 6)
             request = InitializeShareGroupStateRequest(group, [InitializeStateData(topic_id, rows)])
             answer: Any = side.ask(request, 0)
@@ -253,7 +283,7 @@ def begin(pair: BrokerPair, drawn: Drawn) -> None:
         return True
 
     wait_until(is_initialized, "both keep the state of the group", 60)
-    partitions = [fetching.FetchPartition(index) for index in range(PARTITIONS)]
+    partitions = [fetching.FetchPartition(index) for index in range(drawn.partitions)]
     for member, epoch in (("warm", 0), ("warm", 1), ("warm", -1)):
         request = fetching.ShareFetchRequest(
             group, member, epoch, 1_000, 1, 1 << 20, 500, 500,
@@ -262,9 +292,9 @@ def begin(pair: BrokerPair, drawn: Drawn) -> None:
         pair.ask(request, 2)
 
 
-def play(pair: BrokerPair, seed: int, isolation: str, steps: int) -> tuple[set[int], int]:
+def play(pair: BrokerPair, seed: int, isolation: str, partitions: int, steps: int) -> tuple[set[int], int]:
     """Raise where an answer differs; return the error codes of fetches and the count of batches acquired."""
-    drawn = Drawn(Random(seed), isolation, f"{isolation}-{seed}")
+    drawn = Drawn(Random(seed), isolation, f"{partitions}-{isolation}-{seed}", partitions)
     begin(pair, drawn)
     errors: set[int] = set()
     acquired = 0
@@ -285,8 +315,11 @@ def play(pair: BrokerPair, seed: int, isolation: str, steps: int) -> tuple[set[i
     return errors, acquired
 
 
+@pytest.mark.parametrize("partitions", [ONE, SEVERAL])
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
-def test_random_members_of_share_groups_are_answered_alike__kip932(pair: BrokerPair, isolation: str) -> None:
-    errors, acquired = play(pair, SEED, isolation, STEPS)
+def test_random_members_of_share_groups_are_answered_alike__kip932(
+    pair: BrokerPair, isolation: str, partitions: int
+) -> None:
+    errors, acquired = play(pair, SEED, isolation, partitions, STEPS)
     assert acquired > STEPS // 20
     assert len(errors) > 2
