@@ -15,12 +15,14 @@ from kraftd.cli.doctor.judge_cluster import (
     partitions_text,
 )
 from kraftd.cli.doctor.judge_throttles import REMOVE, limits_on
+from kraftd.client.open_transactions import duration_text
 from kraftd.metadata.image import Image
 from kraftd.metrics.state.survey import Example, Group
 from kraftd.types import DIRECTORY_LOST, address_text, time_text, uuid_text
 
 FULL_RATIO = 0.01  # of a disk's bytes; a broker's appends need some
 MIN_USABLE_BYTES = 64 << 20
+LONG_S = 600  # in which a follower that is not slow has what it lacks, or nearly so
 LATE_S = 0.2  # of an answer to ListOffsets
 LATE_TIMES = 5  # as long as the leader's
 TOO_SLOW = "look at its link to the leader, its disk and its processors: one of them is too slow"
@@ -31,8 +33,9 @@ SLOW_LINK = "look at its link"
 class Ends(Struct, frozen=True):
     """How many records a follower lacks, at two looks; `asked` is the partition of the looks, which lacked
     most of `of` partitions at the first one. `taken`: the records that it took in between. The brokers took
-    `follower_s` and `leader_s` to answer, the shorter time of both looks. The follower's machine took
-    `accepted_s` to accept a connection.
+    `follower_s` and `leader_s` to answer, the median of some looks, and their machines `accepted_s` and
+    `leader_accepted_s` to accept a connection. The leader took `read_s` to read the first batch that the
+    follower lacks; 0 if that is not known.
     """
 
     asked: Example
@@ -44,6 +47,8 @@ class Ends(Struct, frozen=True):
     follower_s: float = 0.0
     leader_s: float = 0.0
     accepted_s: float = 0.0
+    leader_accepted_s: float = 0.0
+    read_s: float = 0.0
 
     @property
     def is_late(self) -> bool:
@@ -51,23 +56,57 @@ class Ends(Struct, frozen=True):
         return self.follower_s > max(LATE_S, LATE_TIMES * self.leader_s)
 
     @property
-    def lateness(self) -> str:
-        """The times of the answers."""
+    def is_leader_late(self) -> bool:
+        """Return whether the leader answers or reads so late that its link or its host is slow."""
+        return max(self.leader_s, self.read_s) > max(LATE_S, LATE_TIMES * self.follower_s)
+
+    @property
+    def is_leader_well(self) -> bool:
+        """Return whether both answer this machine at once, and the leader reads what the follower lacks."""
+        times = self.follower_s, self.leader_s, self.accepted_s, self.leader_accepted_s, self.read_s
+        return self.read_s > 0 and max(times) <= LATE_S
+
+    @property
+    def times(self) -> str:
+        """The times of the answers, where they explain something."""
+        if self.is_leader_well:
+            read_ms = self.read_s * 1000
+            return f"; its leader answers this machine at once, and reads what it lacks in {read_ms:.0f} ms"
+        if not self.is_late and not self.is_leader_late:
+            return ""
         own = f"{self.follower_s:.1f} s to answer and {self.accepted_s:.1f} s to accept a connection"
-        return f"; it took {own}, its leader {self.leader_s:.1f} s to answer"
+        leader = f"{self.leader_s:.1f} s to answer"
+        if self.is_leader_late:
+            accepted = f"{self.leader_accepted_s:.1f} s to accept a connection"
+            leader += f", {accepted} and {self.read_s:.1f} s to read what it lacks"
+        return f"; it took {own}, its leader {leader}"
 
     @property
     def remedy(self) -> str:
-        """What to look at. A slow link delays connections as well as answers, a slow disk answers alone."""
-        if not self.is_late:
-            return TOO_SLOW
-        return SLOW_LINK if self.accepted_s * 2 > self.follower_s else SLOW_HOST
+        """What to look at. A slow link delays connections as well as answers, a slow host answers alone. A
+        slow disk of the leader delays what is read from it, its processors every answer.
+        """
+        node = f"node {self.asked.leader}"
+        if self.is_leader_late:
+            late_s = max(self.leader_s, self.read_s)
+            if self.leader_accepted_s * 2 > late_s:
+                return f"look at the link of its leader, {node}"
+            what = "disk" if self.read_s > LATE_TIMES * self.leader_s else "disk and the processors"
+            return f"look at the {what} of its leader, {node}, for which all its followers wait"
+        if self.is_late:
+            return SLOW_LINK if self.accepted_s * 2 > self.follower_s else SLOW_HOST
+        if self.is_leader_well:
+            return f"look at the link between it and {node}, and at its own disk and processors"
+        return TOO_SLOW
 
 
 class Seen(Struct, frozen=True):
-    """What one broker outside of ISRs answered; `failure` is why it could not be asked."""
+    """What one broker outside of ISRs answered; `failure` is why it could not be asked, or, with
+    `silent_leader`, why that leader of it could not.
+    """
 
     failure: str = ""
+    silent_leader: int | None = None
     ends: Ends | None = None
     full_directories: tuple[str, ...] = ()
 
@@ -123,6 +162,9 @@ def _by_answers(image: Image, one: Behind, seen: Seen) -> tuple[str, str]:
     if seen.full_directories:
         return f"the disk of its {', '.join(seen.full_directories)} is full", "make room on that disk"
     ends = seen.ends
+    if seen.silent_leader is not None:
+        text = f"its leader, node {seen.silent_leader}, does not answer this machine ({seen.failure})"
+        return text, f"look at node {seen.silent_leader} and its link first: its followers wait for it"
     if ends is None:
         why = seen.failure or "its leader was not asked"
         return (
@@ -140,15 +182,19 @@ def _by_answers(image: Image, one: Behind, seen: Seen) -> tuple[str, str]:
     if ends.second < ends.first:
         rate = (ends.first - ends.second) / ends.pause_s
         held = f", while {limits}" if limits else ""
-        return f"{what}, and catching up by {rate:,.0f} a second{held}", ""
+        left_s = ends.second / rate
+        if left_s < LONG_S or limits:
+            return f"{what}, and catching up by {rate:,.0f} a second{held}", ""
+        slowly = f"by {rate:,.1f} a second, which takes {duration_text(round(left_s * 1000))}"
+        return f"{what}, and catching up {slowly}{ends.times}", ends.remedy
     if limits:
         return f"{what}, and not catching up: {limits}", f"raise that, or remove it: {REMOVE}"
-    slow = ends.lateness if ends.is_late else ""
     if ends.taken > 0:
-        takes = f"it takes {ends.taken / ends.pause_s:,.0f} a second, its leader more{slow}"
+        takes = f"it takes {ends.taken / ends.pause_s:,.0f} a second, its leader more{ends.times}"
         return f"{what}, and not catching up: {takes}", ends.remedy
-    remedy = ends.remedy if ends.is_late else _remedy(image, ends.asked.leader)
-    return f"{what}, and not catching up{slow}", remedy
+    is_explained = ends.is_late or ends.is_leader_late
+    remedy = ends.remedy if is_explained else _remedy(image, ends.asked.leader)
+    return f"{what}, and not catching up{ends.times}", remedy
 
 
 def _remedy(image: Image, leader_id: int) -> str:

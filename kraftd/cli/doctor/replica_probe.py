@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence, Set
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraftd.cli.doctor.judge_replicas import Behind, Ends, Seen, is_full
@@ -12,6 +13,8 @@ from kraftd.client.connection import Connection
 from kraftd.client.failures import ClientFailure, Refused, Unreachable
 from kraftd.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraftd.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.fetch_response import FetchResponse
 from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraftd.messages.list_offsets_response import ListOffsetsResponse
 from kraftd.messages.partition_change_record import PartitionChangeRecord
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DEBUGGER = -2  # the replica id that asks any replica, a follower too, for its own log end offset
 LATEST = -1
-PAUSE_S = 1.0  # between two looks at a follower
+PAUSE_S = 1.0  # between the first look at a follower and the last one
+LOOKS = 4  # after the first: a host may pause, and answer at once in between
+FETCH_BY_NAME = 12  # the last version of Fetch with names of topics
+BATCH_BYTES = 1  # the first batch is given whole
 NO_ANSWER = (-1, int(ErrorCode.UNKNOWN_SERVER_ERROR))
 
 Key = tuple[bytes, int]  # a topic id and a partition
@@ -110,42 +116,58 @@ async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen
     """Find the partition in which a broker lacks most, and look at that again after a pause."""
     examples = one.partitions.examples
     try:
-        async with await _connected(image, one.broker_id, near, timeout_s) as follower:
+        async with await connected(image, one.broker_id, near, timeout_s) as follower:
             full = await _full_directories(follower, examples)
             lacks: dict[Example, Look] = {}
             failures: list[ClientFailure] = []
             for leader_id in dict.fromkeys(each.leader for each in examples):
                 led = [each for each in examples if each.leader == leader_id]
                 try:
-                    async with await _connected(image, leader_id, near, timeout_s) as leader:
+                    async with await connected(image, leader_id, near, timeout_s) as leader:
                         lacks.update(await _lacks(leader, follower, led))
                 except ClientFailure as failure:
                     failures.append(failure)
             if not lacks:
-                raise failures[0]
+                return _without_leader(examples[0].leader, failures[0])
             worst = max(lacks, key=lambda each: lacks[each].lack)
             first = lacks[worst]
             began_s = time.monotonic()
-            await asyncio.sleep(PAUSE_S)
-            async with await _connected(image, worst.leader, near, timeout_s) as leader:
-                again = (await _lacks(leader, follower, [worst]))[worst]
+            looks, reads_s = [first], []
+            try:
+                async with await connected(image, worst.leader, near, timeout_s) as leader:
+                    for _ in range(LOOKS):
+                        await asyncio.sleep(PAUSE_S / LOOKS)
+                        looks.append((await _lacks(leader, follower, [worst]))[worst])
+                        elapsed_s = time.monotonic() - began_s
+                        reads_s.append(await _read_s(leader, worst, looks[-1].own_end))
+                    leader_accepted_s = await _accepted_s(leader, timeout_s)
+            except ClientFailure as failure:
+                return _without_leader(worst.leader, failure)
+            again = looks[-1]
             ends = Ends(
                 worst,
                 first.lack,
                 again.lack,
-                time.monotonic() - began_s,
+                elapsed_s,
                 len(lacks),
                 again.own_end - first.own_end,
-                min(first.follower_s, again.follower_s),
-                min(first.leader_s, again.leader_s),
+                median(each.follower_s for each in looks),
+                median(each.leader_s for each in looks),
                 await _accepted_s(follower, timeout_s),
+                leader_accepted_s,
+                median(reads_s),
             )
             return Seen(ends=ends, full_directories=full)
     except ClientFailure as failure:
         return Seen(" ".join(str(failure).split()))
 
 
-async def _connected(image: Image, broker_id: int, near: bool, timeout_s: float) -> Connection:
+def _without_leader(leader_id: int, failure: ClientFailure) -> Seen:
+    """What is known of a follower whose leader could not be asked, or stopped to answer."""
+    return Seen(" ".join(str(failure).split()), silent_leader=leader_id)
+
+
+async def connected(image: Image, broker_id: int, near: bool, timeout_s: float) -> Connection:
     """A connection to a broker, by the first of its listeners that works."""
     failure: ClientFailure = Unreachable(f"node {broker_id} has no listener that is reached from here")
     broker = image.brokers.get(broker_id)
@@ -156,6 +178,19 @@ async def _connected(image: Image, broker_id: int, near: bool, timeout_s: float)
             except ClientFailure as error:
                 failure = error
     raise failure
+
+
+async def _read_s(leader: Connection, one: Example, offset: int) -> float:
+    """How long the leader takes to read the batch at an offset, as for a consumer: one batch, so that a link
+    with little bandwidth does not count. 0 if it may not be read.
+    """
+    wanted = FetchPartition(one.partition, -1, offset, -1, -1, BATCH_BYTES)
+    topics = [FetchTopic(one.topic, partitions=[wanted])]
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=BATCH_BYTES, topics=topics)
+    began_s = time.monotonic()
+    answer = await leader.ask(request, FetchResponse, max_version=FETCH_BY_NAME)
+    data = [each for topic in answer.responses for each in topic.partitions]
+    return time.monotonic() - began_s if data and not data[0].error_code else 0.0
 
 
 async def _accepted_s(broker: Connection, timeout_s: float) -> float:
@@ -180,7 +215,7 @@ async def offline_directories(
 
 async def _offline(image: Image, broker_id: int, near: bool, timeout_s: float) -> tuple[str, ...]:
     try:
-        async with await _connected(image, broker_id, near, timeout_s) as broker:
+        async with await connected(image, broker_id, near, timeout_s) as broker:
             answer = await broker.ask(DescribeLogDirsRequest([]), DescribeLogDirsResponse)
     except ClientFailure:
         return ()

@@ -118,6 +118,49 @@ def test_a_follower_that_is_reached_but_slow_is_no_one_whose_leader_is_out_of_re
         assert not text and "must reach that listener" in remedy
 
 
+def test_a_slow_leader_and_a_slow_link_have_other_texts() -> None:
+    image, behind = image_of(broker(1), broker(2)), [Behind(2, Group(1, [OF_NODE_1]), None)]
+
+    def judged(**fields: float) -> tuple[str, str]:
+        times = {"taken": 500, "follower_s": 0.01, "leader_s": 0.01, "accepted_s": 0.01, **fields}
+        seen = Seen(ends=Ends(OF_NODE_1, 8_000, 9_000, 2.0, **times))  # type: ignore[arg-type]
+        (found,) = judge_replicas(image, behind, {2: seen})
+        return found.text, found.remedy
+
+    text, remedy = judged(read_s=0.004)
+    assert text.endswith("its leader answers this machine at once, and reads what it lacks in 4 ms")
+    assert remedy == "look at the link between it and node 1, and at its own disk and processors"
+    text, remedy = judged(read_s=1.5)
+    assert text.endswith("0.0 s to accept a connection and 1.5 s to read what it lacks")
+    assert remedy == "look at the disk of its leader, node 1, for which all its followers wait"
+    assert "disk and the processors of its leader" in judged(read_s=1.5, leader_s=1.0)[1]
+    late = judged(read_s=1.5, leader_s=1.0, leader_accepted_s=0.9)
+    assert late[1] == "look at the link of its leader, node 1"
+    text, remedy = judged(read_s=0.5, leader_s=0.3, follower_s=0.3)  # a link as fast as others
+    assert text.endswith("its leader more") and remedy == TOO_SLOW
+    assert judged(taken=0, read_s=1.5)[1].startswith("look at the disk of its leader")
+
+
+def test_a_leader_that_does_not_answer_is_looked_at_first() -> None:
+    behind = [Behind(2, Group(1, [OF_NODE_1]), None)]
+    seen = Seen("host1:9092: no answer in time", silent_leader=1)
+    (found,) = judge_replicas(image_of(broker(1), broker(2)), behind, {2: seen})
+    assert found.text == (
+        f"{HERE}its leader, node 1, does not answer this machine (host1:9092: no answer in time)"
+    )
+    assert found.remedy.startswith("look at node 1 and its link first")
+
+
+def test_a_follower_that_needs_hours_to_catch_up_is_slow() -> None:
+    image, behind = image_of(broker(1), broker(2)), [Behind(2, Group(1, [OF_NODE_1]), None)]
+    ends = Ends(OF_NODE_1, 9_002, 9_000, 1.0, taken=2, follower_s=0.01, leader_s=0.7, read_s=0.7)
+    (found,) = judge_replicas(image, behind, {2: Seen(ends=ends)})
+    assert (
+        found.level is Level.WARNING and "catching up by 2.0 a second, which takes 1 h 15 min;" in found.text
+    )
+    assert found.remedy.startswith("look at the disk and the processors of its leader, node 1")
+
+
 def test_the_worst_of_several_partitions_is_named() -> None:
     seen = Seen(ends=Ends(OF_NODE_1, 9_000, 9_000, 2.0, 3))
     (found,) = judge_replicas(
