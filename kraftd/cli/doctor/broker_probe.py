@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor import peer_probe
+from kraftd.cli.doctor.directory_probe import probe_directories_of_brokers
 from kraftd.cli.doctor.findings import Finding, note
 from kraftd.cli.doctor.judge_cluster import (
     judge_directories,
@@ -54,7 +55,15 @@ async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) ->
         *judge_partitions(surveyed),
         *judge_replicas(image, behind, seen),
         *judge_throttles(image, surveyed),
+        *await probe_directories_of_brokers(image, _asked(image), near, timeout_s),
         *await _probe_listeners(image, timeout_s, own_id),
+    ]
+
+
+def _asked(image: Image) -> list[int]:
+    """The brokers that run, the first ones of many."""
+    return [one.id for one in sorted(image.brokers.values(), key=lambda one: one.id) if not one.fenced][
+        :MAX_BROKERS
     ]
 
 

@@ -25,7 +25,7 @@ STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim", "ok": ""}
     *BOOTSTRAP_NAMES,
     "bootstrap",
     metavar="HOST:PORT,...",
-    help="Controllers to ask. Default: those that FILE names.",
+    help="Controllers to ask, or brokers, which name them. Default: the controllers that FILE names.",
 )
 @click.option(
     "--timeout",
@@ -46,9 +46,10 @@ def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: b
     broker names the logs that it cannot clean, if kraftd.metrics.listener is set.
 
     It asks the quorum which nodes answer, and what the voters, brokers and registered controllers do. It
-    reads the metadata for brokers and partitions, and asks the listeners that brokers advertise. Of followers
-    that are not in sync it says why, since when, and how far they are behind. It compares clocks, and the
-    features that each node supports. The exit code is 1 if it finds a problem or a warning.
+    reads the metadata for brokers and partitions, and asks the listeners that brokers advertise. Each broker,
+    of kraftd or of Apache Kafka, describes its log directories. Of followers that are not in sync it says
+    why, since when, and how far they are behind: whether they, their leader or a link is slow. It compares
+    clocks, and the features that each node supports. The exit code is 1 if it finds a problem or a warning.
     """
     if file is None and bootstrap is None:
         raise click.UsageError("Give --config FILE, --bootstrap HOST:PORT, or both.")

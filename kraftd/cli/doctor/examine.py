@@ -32,6 +32,7 @@ async def examine(file: str | None, bootstrap: str | None, timeout_s: float) -> 
     found: list[Finding] = []
     config = None if file is None else _load(file, found)
     addresses = parse_addresses(bootstrap) if bootstrap is not None else []
+    addresses = await quorum_probe.controllers_behind(addresses, timeout_s, found)
     if config is None:
         if addresses:
             await _Examination(None, None, timeout_s, found).examine_quorum(addresses)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
-from kraftd.cli.doctor.findings import Finding, note, problem
+from kraftd.cli.doctor.findings import Finding, note, ok, problem
+from kraftd.cli.doctor.judge_peers import is_broker
 from kraftd.cli.doctor.judge_quorum import (
     Member,
     judge_brokers,
@@ -18,10 +20,12 @@ from kraftd.cli.doctor.judge_quorum import (
     judge_registrations,
     judge_voters,
 )
+from kraftd.cli.doctor.peer_probe import Address, probe_all
 from kraftd.cli.failures import CommandFailure
-from kraftd.cli.quorum.leader import NoLeader, Quorum, ask_leader, connect, describe_quorum
+from kraftd.cli.quorum.leader import NoLeader, Quorum, ask_leader, connect, describe_quorum, endpoint_address
 from kraftd.cli.quorum.registrations import Registration, registrations
 from kraftd.client.failures import ClientFailure
+from kraftd.types import address_text
 
 DEFAULT_SESSION_TIMEOUT_MS = 9_000
 
@@ -33,6 +37,29 @@ class Leader(NamedTuple):
     sent_ms: float
     answered_ms: float
     registered: list[Registration]
+
+
+async def controllers_behind(
+    addresses: list[Address], timeout_s: float, found: list[Finding]
+) -> list[Address]:
+    """The addresses with the controllers that brokers name, in place of those brokers (KIP-836).
+
+    What a broker answers is noted in `found`. One that names no controller stays, as an address of none.
+    """
+    answers = dict(zip(addresses, await probe_all(addresses, timeout_s), strict=True))
+    controllers: dict[Address, None] = {}
+    for address, answer in answers.items():
+        named: list[Address] = []
+        if not answer.failure and is_broker(answer):
+            with suppress(CommandFailure, ClientFailure):
+                quorum = await ask_leader(address_text(address), timeout_s)
+                texts = [own[0] for own in quorum.endpoints.values() if own]
+                named = [endpoint_address(one) for one in texts]
+        if named:
+            names = ", ".join(map(address_text, named))
+            found.append(ok("peers", answer.at, f"a broker answers, and names the controllers {names}"))
+        controllers |= dict.fromkeys(named or [address])
+    return list(controllers)
 
 
 async def probe_quorum(bootstrap: str, timeout_s: float) -> Leader | Finding:

@@ -192,6 +192,12 @@ def test_a_whole_kafka_is_found_healthy_until_its_advertised_listener_leads_nowh
         assert ("brokers", "no broker of 1 is fenced") in texts
         assert ("brokers", f"its listener SECOND at 127.0.0.1:{second} accepts connections") in texts
         assert ("partitions", "each partition has a leader, and all replicas are in sync") in texts
+        by_broker = examined("--bootstrap", f"127.0.0.1:{clients}", code=0)
+        texts = {(one["area"], one["text"]) for one in by_broker if one["level"] == "ok"}
+        named = f"a broker answers, and names the controllers 127.0.0.1:{controller}"
+        assert ("peers", named) in texts and ("brokers", "no broker of 1 is fenced") in texts
+        (directories,) = [text for area, text in texts if area == "directories"]
+        assert directories.startswith(f"its log directories are online: {tmp_path}")
     advertised = listeners.replace(f"SECOND://127.0.0.1:{second}", f"SECOND://127.0.0.1:{nowhere}")
     write_config(tmp_path, controller, **changes, advertised__listeners=advertised)
     with started(config):

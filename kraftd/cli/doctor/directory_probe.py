@@ -1,0 +1,79 @@
+"""Asks every broker, kraftd's or Apache Kafka's, for its log directories: which are offline, and how full."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kraftd.cli.doctor.findings import Finding, note, ok, problem
+from kraftd.cli.doctor.judge_disk import size_text
+from kraftd.cli.doctor.judge_replicas import is_full
+from kraftd.cli.doctor.replica_probe import connected
+from kraftd.client.failures import ClientFailure
+from kraftd.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraftd.messages.describe_log_dirs_response import DescribeLogDirsResponse, DescribeLogDirsResult
+from kraftd.wire.error_code import ErrorCode, error_name
+
+if TYPE_CHECKING:
+    from kraftd.metadata.image import Image
+
+REPAIR = "repair its disk, or take it out of log.dirs, and restart the broker"
+MAKE_ROOM = "make room on that disk: the broker takes no more records there"
+
+
+async def probe_directories_of_brokers(
+    image: Image, broker_ids: Iterable[int], near: bool, timeout_s: float
+) -> list[Finding]:
+    """A finding for each broker that has all its directories, and one for each that is offline or full.
+
+    `near`: the brokers may be on this machine, so that their loopback addresses lead to them.
+    """
+    broker_ids = list(broker_ids)
+    answers = await asyncio.gather(*(_described(image, one, near, timeout_s) for one in broker_ids))
+    return [
+        finding
+        for broker_id, answer in zip(broker_ids, answers, strict=True)
+        if answer is not None
+        for finding in judge_described(broker_id, answer)
+    ]
+
+
+async def _described(
+    image: Image, broker_id: int, near: bool, timeout_s: float
+) -> DescribeLogDirsResponse | None:
+    """None of a broker that is not reached: its listeners are judged elsewhere."""
+    try:
+        async with await connected(image, broker_id, near, timeout_s) as broker:
+            return await broker.ask(DescribeLogDirsRequest([]), DescribeLogDirsResponse)
+    except ClientFailure:
+        return None
+
+
+def judge_described(broker_id: int, answer: DescribeLogDirsResponse) -> Iterator[Finding]:
+    """The findings of one broker's answer."""
+    node = f"node {broker_id}"
+    if answer.error_code:
+        why = error_name(answer.error_code)
+        yield note("directories", node, f"it does not describe its log directories: {why}")
+        return
+    rooms = []
+    for one in answer.results:
+        if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+            yield problem("directories", node, f"its log directory {one.log_dir} is offline", REPAIR)
+        elif not one.error_code and is_full(one.total_bytes, one.usable_bytes):
+            yield problem(
+                "directories", node, f"the disk of its {one.log_dir} is full: {_room(one)}", MAKE_ROOM
+            )
+        elif not one.error_code:
+            rooms.append(f"{one.log_dir} ({_room(one)})")
+    if rooms and len(rooms) == len(answer.results):
+        yield ok("directories", node, f"its log directories are online: {', '.join(rooms)}")
+
+
+def _room(one: DescribeLogDirsResult) -> str:
+    """An answer of before version 4 has no sizes (KIP-827)."""
+    if one.usable_bytes < 0:
+        return "its room is not known"
+    percent = 100 * one.usable_bytes / max(1, one.total_bytes)
+    return f"{size_text(one.usable_bytes)} free, {percent:.0f}%"
