@@ -209,6 +209,15 @@ class ModernGroup(Generic[M]):
             self.timeline.remove(self.topics, topic)
 
 
+def is_homogeneous(regexes: Mapping[str, int], topics: Mapping[str, Subscribers], member_count: int) -> bool:
+    """Return whether all members are subscribed to the same topics, by name or all by one pattern."""
+    if not regexes:
+        return all(subscribers.by_name == member_count for subscribers in topics.values())
+    if next(iter(regexes.values())) != member_count:
+        return False
+    return all(subscribers == Subscribers(0, 1) for subscribers in topics.values())
+
+
 def add_subscribers(topics: dict[str, Subscribers], name: str, by_name: int = 0, by_regex: int = 0) -> None:
     """Add to the subscribers of a topic, or take some away; a topic without any goes."""
     names, regexes = topics.get(name, NOBODY)

@@ -12,7 +12,7 @@ from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.owners import Owners
 from kraftd.groups.consumer.records import Resolved, group_tombstones
 from kraftd.groups.group import CommitCheck, GroupType, RetentionStart
-from kraftd.groups.modern_group import NOBODY, Facts, ModernGroup, Subscribers
+from kraftd.groups.modern_group import NOBODY, Facts, ModernGroup, Subscribers, is_homogeneous
 from kraftd.groups.offsets.committed import Committed
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.timeline import Timeline
@@ -27,7 +27,7 @@ EPOCH_COMMIT_VERSION = 9  # of OffsetCommit: the first that knows member epochs
 class ConsumerGroup(ModernGroup[Member]):
     """Kafka's ConsumerGroup. owners: which member has a partition, or still has to give it up."""
 
-    __slots__ = ("assignors", "owners", "regexes", "resolved", "static_members")
+    __slots__ = ("_homogeneous", "assignors", "owners", "regexes", "resolved", "static_members")
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
         super().__init__(group_id, timeline)
@@ -35,6 +35,7 @@ class ConsumerGroup(ModernGroup[Member]):
         self.assignors: dict[str, int] = {}  # how many members prefer each
         self.regexes: dict[str, int] = {}  # how many members are subscribed by each
         self.resolved: dict[str, Resolved] = {}
+        self._homogeneous: dict[None, bool] = {}  # while patterns match other topics than at the last change
         self.owners = Owners(timeline)
 
     def __repr__(self) -> str:
@@ -124,10 +125,19 @@ class ConsumerGroup(ModernGroup[Member]):
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.member(member_id)
 
+    def is_homogeneous(self) -> bool:
+        """Return whether all members are subscribed to the same topics, as it was when a member last changed.
+
+        As in Kafka, what patterns match since then does not count.
+        """
+        noted = self._homogeneous.get(None)
+        return is_homogeneous(self.regexes, self.topics, len(self.members)) if noted is None else noted
+
     # Changes, by records
 
     def put(self, member: Member) -> None:
         """Add a member, or replace it."""
+        self.timeline.remove(self._homogeneous, None)
         old = self.put_member(member)
         self._count(old, member)
         if member.instance_id is not None:
@@ -137,12 +147,15 @@ class ConsumerGroup(ModernGroup[Member]):
         old = self.timeline.remove(self.members, member_id)
         if old is None:
             return
+        self.timeline.remove(self._homogeneous, None)
         self._count(old, None)
         if old.instance_id is not None:
             self.timeline.remove(self.static_members, old.instance_id)
 
     def set_resolved(self, regex: str, resolved: Resolved | None) -> None:
         """Note the topics that match a pattern, or that it is not used any more."""
+        if None not in self._homogeneous:
+            self.timeline.put(self._homogeneous, None, self.is_homogeneous())
         if resolved is None:
             old = self.timeline.remove(self.resolved, regex)
         else:

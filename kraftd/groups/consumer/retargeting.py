@@ -22,8 +22,9 @@ from kraftd.groups.consumer.assignors.spec import NOTHING, Assignor, AssignorFai
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import PARTITION_BYTES, Member
 from kraftd.groups.consumer.settings import assignment_interval_ms
-from kraftd.groups.consumer.subscriptions import is_homogeneous, regexes_after, topics_after
+from kraftd.groups.consumer.subscriptions import regexes_after, topics_after
 from kraftd.groups.consumer.target import Plan
+from kraftd.groups.modern_group import is_homogeneous
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
 from kraftd.wire.error_code import ErrorCode
@@ -58,7 +59,7 @@ def new_target(
         regexes, topics = regexes_after(group, member, updated), topics_after(group, member, updated)
         homogeneous = is_homogeneous(regexes, topics, count)
     else:
-        homogeneous = is_homogeneous(group.regexes, group.topics, len(group.members))
+        homogeneous = group.is_homogeneous()
     assignor = assignor_of(state, preferred_assignor(group.assignors, member.assignor, updated.assignor))
     plan = Plan(group, epoch, assignor, homogeneous, state.metadata, updated, replaced_id)
     try:
@@ -97,6 +98,6 @@ def begin(state: ShardState, group_id: str) -> Plan | None:
     for_each = partition_count(state, group.topics) // len(group.members)
     if for_each * PARTITION_BYTES > state.max_batch_bytes:
         return None
-    homogeneous = is_homogeneous(group.regexes, group.topics, len(group.members))
+    homogeneous = group.is_homogeneous()
     assignor = assignor_of(state, preferred_assignor(group.assignors))
     return Plan(group, group.facts.epoch, assignor, homogeneous, state.metadata)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
@@ -47,15 +47,6 @@ def unused_regexes(group: ConsumerGroup, members: Collection[Member]) -> list[st
         if member.regex:
             counts[member.regex] = counts.get(member.regex, 0) + 1
     return [regex for regex, number in counts.items() if group.regexes.get(regex) == number]
-
-
-def is_homogeneous(regexes: Mapping[str, int], topics: Mapping[str, Subscribers], member_count: int) -> bool:
-    """Return whether all members are subscribed to the same topics, by name or all by one pattern."""
-    if not regexes:
-        return all(subscribers.by_name == member_count for subscribers in topics.values())
-    if next(iter(regexes.values())) != member_count:
-        return False
-    return all(subscribers == Subscribers(0, 1) for subscribers in topics.values())
 
 
 def _drop_matches(topics: dict[str, Subscribers], group: ConsumerGroup, regex: str) -> None:

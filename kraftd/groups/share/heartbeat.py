@@ -19,9 +19,8 @@ from kraftd.groups.assigning import assign_later, is_large, may_assign
 from kraftd.groups.call import Call
 from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions, finish
 from kraftd.groups.consumer.member import MemberState
-from kraftd.groups.consumer.subscriptions import is_homogeneous
 from kraftd.groups.consumer.validation import is_blank
-from kraftd.groups.modern_group import Subscribers, names_after
+from kraftd.groups.modern_group import Subscribers, is_homogeneous, names_after
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.share.group import ShareGroup, found_group

@@ -287,6 +287,21 @@ def test_a_member_without_a_subscription_does_not_change_who_agrees__kip848() ->
     assert two.count() == 0  # it takes nothing of what it is not subscribed to
 
 
+def test_members_agree_as_they_did_before_a_pattern_went_with_its_last_member() -> None:
+    desk = desk_of()
+    Consumer(desk.ask, "m1").join()
+    two = Consumer(desk.ask, "m2", topics=None, regex="audit")
+    two.join()
+    desk.wait(10)
+    two.leave()
+    group = desk.coordinator.shards[0].state.groups["g"]
+    assert isinstance(group, ConsumerGroup)
+    assert set(group.topics) == {"orders"}
+    assert not group.is_homogeneous()  # as in Kafka: its pattern's tombstone comes after the member's
+    group.put(group.members["m1"])
+    assert group.is_homogeneous()
+
+
 def test_a_member_without_a_subscription_gets_no_part_of_a_changed_topic() -> None:
     desk = desk_of()
     stays, goes = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")

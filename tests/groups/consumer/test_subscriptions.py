@@ -11,14 +11,13 @@ from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.patterns import compiled
 from kraftd.groups.consumer.records import Resolved
 from kraftd.groups.consumer.subscriptions import (
-    is_homogeneous,
     regexes_after,
     topics_after,
     topics_without,
     unused_regexes,
 )
 from kraftd.groups.consumer.target import single_owners
-from kraftd.groups.modern_group import Subscribers
+from kraftd.groups.modern_group import Subscribers, is_homogeneous
 from kraftd.groups.timeline import Timeline
 from kraftd.messages.consumer_group_member_metadata_value import ClassicMemberMetadata
 from kraftd.wire.error_code import ErrorCode
