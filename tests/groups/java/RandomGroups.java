@@ -223,7 +223,7 @@ public class RandomGroups {
         String member = random.nextBoolean() || isEmptyConsumers(group) ? "" : classicMember(group);
         JoinGroupRequestData request = new JoinGroupRequestData().setGroupId(group).setMemberId(member).setGroupInstanceId(instance()).
             setProtocolType(random.nextInt(20) == 0 ? "connect" : "consumer").setProtocols(protocols(member)).
-            setSessionTimeoutMs(5000).setRebalanceTimeoutMs(pick(5000, 10000));
+            setSessionTimeoutMs(5000).setRebalanceTimeoutMs(pick(5003, 10007));  // at other times than sessions end
         boolean isNew = random.nextInt(4) > 0;
         GroupMetadataManagerTestContext.JoinResult result = context.sendClassicGroupJoin(request, isNew, isNew && random.nextBoolean());
         result.joinFuture.whenComplete((answer, error) -> joined(group, answer));
