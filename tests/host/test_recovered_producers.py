@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from kraftd.host.broker_logs.producer_reload import ProducerReload
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.log.data.opening import Found
+from kraftd.log.data.reading import run_cold
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.partition.config import PartitionConfig
+from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.records import build_records_batch
-from tests.log.data.logs import NOW_MS, append, new_log, reopened
+from tests.kafkas_tests.logs import AtOnce
+from tests.log.data.logs import NOW_MS, append, batch, new_log, reopened
 
 LIMIT_MS = 1_000
 OLD_MS, RECENT_MS = NOW_MS - LIMIT_MS, NOW_MS - LIMIT_MS + 1
@@ -58,3 +62,33 @@ def test_all_producers_are_known_if_an_index_is_gone_after_a_clean_stop(removed:
         (IDLE, RECENT, OPEN), 19
     )
     assert log.log_end == 60
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_producers_whose_records_were_all_deleted_are_forgotten(clean: bool) -> None:
+    disk, found = MemoryDisk(), producers()
+    entry = SnapshotEntry(RECENT, 0, 4, 19, 0, RECENT_MS, -1, -1)
+    _, log = new_log(disk)
+    append(log, batch(0, 20))
+    log.roll(NOW_MS, lambda: [entry])
+    log.increment_log_start(20)
+    log.remove_oldest(1, NOW_MS)
+    log.flush(NOW_MS, whole=True)
+    assert log.snapshot_offsets() == [20]
+    log = reopened(disk, Found(log_start=20, recovery_point=20, clean=clean), producers=found).log
+    assert (log.log_start, log.log_end) == (20, 20)
+    assert not found.states.entries
+
+
+def test_producers_before_the_log_start_are_not_loaded_after_a_truncation() -> None:
+    disk, found = MemoryDisk(), producers()
+    _, log = new_log(disk)
+    append(log, batch(0, 20))
+    log.roll(NOW_MS, lambda: [SnapshotEntry(RECENT, 0, 4, 19, 0, RECENT_MS, -1, -1)])
+    append(log, batch(20, 2), batch(22, 2))
+    log.increment_log_start(20)
+    log.truncate_to(22, NOW_MS)
+    loaded: list[ReplayedProducers] = []
+    failures: list[Exception] = []
+    ProducerReload(log, found, disk, run_cold, AtOnce(), loaded.append, failures.append).start()
+    assert loaded == [found] and not found.states.entries

@@ -51,8 +51,10 @@ class ProducerReload:
         self._threads.run(self._read_snapshot, self._snapshot_read, self._failed)
 
     def _read_snapshot(self) -> Snapshot:
-        """In a thread: the newest snapshot that can be read."""
+        """In a thread: the newest snapshot that can be read. Before the log start there are no records."""
         for offset in reversed(self._log.snapshot_offsets()):
+            if offset <= self._log.log_start:
+                break
             try:
                 return decode_producers(self._disk.read_bytes(self._log.files.snapshot_path(offset))), offset
             except CorruptSnapshot:

@@ -369,11 +369,16 @@ class _Opening:
                 self._remove_snapshot(offset)
 
     def _load_snapshot(self, at_most: int) -> None:
-        """Begin with the newest sound snapshot as of at_most or before; remove all others behind it."""
+        """Begin with the newest sound snapshot as of at_most or before; remove all others behind it. As in
+        Kafka, one of the log start or before is removed: its producers have no records any more.
+        """
         assert self._producers is not None
+        start = self.log_start
+        if self._found.clean and self.segments:
+            start = max(start, self.segments[0].base_offset)
         while self._snapshots:
             offset = self._snapshots[-1]
-            if offset <= at_most:
+            if start < offset <= at_most:
                 try:
                     entries: list[SnapshotEntry] = decode_producers(
                         self._disk.read_bytes(self._files.snapshot_path(offset))
