@@ -37,6 +37,7 @@ _TESTED = (
     "kafka-server-common",
     "kafka-server",
     "kafka-storage",
+    "kafka-storage-api",
     "kafka-tools",
     "kafka_2.13",
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from testkit.fetch import suite_libs
 from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
 
 Columns = list[str]
+MEMORY = Path("/dev/shm")
 
 
 def lines_of(main: str, classes: Sequence[str], *sources: Path, timeout_s: float = 280) -> list[Columns]:
@@ -27,7 +29,10 @@ def lines_of(main: str, classes: Sequence[str], *sources: Path, timeout_s: float
     built = compile_java(javac, *sources, Path(__file__).with_name("java") / "Suite.java", beside=jars)
     path = os.pathsep.join([str(built), *map(str, jars), classpath()])
     quiet = ("-Djdk.attach.allowAttachSelf=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
-    command = [str(find_java()), *QUICK_START, *quiet, "-cp", path, main, *classes]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    # Most of the time of logs is fsyncs, so their directories are in memory where that can be.
+    with tempfile.TemporaryDirectory(prefix="kafkas-tests-", dir=MEMORY if MEMORY.is_dir() else None) as home:
+        flags = (*quiet, f"-Djava.io.tmpdir={home}")
+        command = [str(find_java()), *QUICK_START, *flags, "-cp", path, main, *classes]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert done.returncode == 0, done.stderr
     return [line.split("\t") for line in done.stdout.splitlines()]

@@ -29,7 +29,9 @@ def shown(entry: ProducerEntry) -> str:
 def entry_of(text: str) -> ProducerEntry:
     *numbers, batches = text.split(":")
     some = (each.split(",") for each in batches.split(";") if each)
-    return ProducerEntry(*map(int, numbers), tuple(SentBatch(*map(int, each)) for each in some))
+    producer_id, epoch, coordinator_epoch, timestamp_ms, start = map(int, numbers)
+    sent = tuple(SentBatch(*map(int, each)) for each in some)
+    return ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp_ms, start, sent)
 
 
 def data_header(columns: Columns) -> BatchHeader:

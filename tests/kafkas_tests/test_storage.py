@@ -7,6 +7,7 @@ state of a partition's producers.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tests.kafkas_tests.validation import validation_differs
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 PACKAGE = "org.apache.kafka.storage.internals.log"
-SOURCE = Path(__file__).with_name("java") / "KafkasStorage.java"
+SOURCES = [Path(__file__).with_name("java") / name for name in ("KafkasStorage.java", "KafkasLogs.java")]
 CLASSES = ("LogValidatorTest", "ProducerStateManagerTest")
 LEAST = {"validate": 190, "data": 100, "marker": 35, "op": 380}
 OTHERWISE: dict[str, str] = {}
@@ -60,11 +61,14 @@ class Comparison:
             self.differences.append((self._test, f"{kind} {columns}\n    kraftd: {difference}"))
 
 
+def storage_lines(classes: Sequence[str]) -> list[Columns]:
+    """What Kafka's storage is asked for while classes of tests run."""
+    return lines_of(f"{PACKAGE}.KafkasStorage", classes, *SOURCES)
+
+
 def test_storage_does_what_kafkas_own_tests_ask_for() -> None:
     compared = Comparison()
-    for kind, *columns in lines_of(
-        f"{PACKAGE}.KafkasStorage", [f"{PACKAGE}.{name}" for name in CLASSES], SOURCE
-    ):
+    for kind, *columns in storage_lines([f"{PACKAGE}.{name}" for name in CLASSES]):
         compared.take(kind, columns)
     differences = [f"{test}: {text}" for test, text in compared.differences if test not in OTHERWISE]
     assert not differences, "\n".join(differences[:5])

@@ -52,7 +52,7 @@ def validation_differs(asked: Columns, answer: Columns) -> str | None:
         return _refusal_differs(found, answer)
     if isinstance(found, ProduceRefusal):
         return f"{found}"
-    ours, kafkas = read_batch(found.view), read_batch(with_checksum(bytes.fromhex(answer[3])))
+    ours, kafkas = read_batch(found.view), read_batch(bytes(with_checksum(bytes.fromhex(answer[3]))))
     plain = {"length_bytes": 0, "crc": 0} if data[_CODEC_AT] & 7 != ours.header.attributes & 7 else {}
     if ours.header._replace(**plain) != kafkas.header._replace(**plain):
         return f"{ours.header} for {kafkas.header}"

@@ -50,7 +50,7 @@ public final class KafkasStorage {
 
     public static void main(String[] classes) {
         String here = KafkasStorage.class.getPackageName() + ".";
-        new AgentBuilder.Default().
+        KafkasLogs.on(new AgentBuilder.Default()).
             type(named(here + "LogValidator")).
             transform((builder, type, loader, module, domain) -> builder.
                 visit(Advice.to(Clock.class).on(isConstructor())).
@@ -70,6 +70,7 @@ public final class KafkasStorage {
                     "deleteSnapshotsBefore")))).
             installOn(ByteBuddyAgent.install());
         Suite.run(classes);
+        System.exit(0);  // threads of some tests stay
     }
 
     // --- a batch ---
@@ -178,6 +179,7 @@ public final class KafkasStorage {
 
     public static void made(Object manager) {
         ProducerStateManager of = (ProducerStateManager) manager;
+        if (of.producerStateManagerConfig() == null) return;  // a mock
         line("manager", number(manager), of.producerStateManagerConfig().producerIdExpirationMs(), of.maxTransactionTimeoutMs());
     }
 
@@ -226,7 +228,7 @@ public final class KafkasStorage {
         return manager.mapEndOffset() + "\t" + manager.activeProducers().values().stream().map(KafkasStorage::entry).collect(Collectors.joining(" "));
     }
 
-    private static String entry(ProducerStateEntry entry) {
+    static String entry(ProducerStateEntry entry) {
         return entry.producerId() + ":" + entry.producerEpoch() + ":" + entry.coordinatorEpoch() + ":" + entry.lastTimestamp() + ":"
             + entry.currentTxnFirstOffset().orElse(-1) + ":" + entry.batchMetadata().stream().map(
                 batch -> batch.lastSeq() + "," + batch.lastOffset() + "," + batch.offsetDelta() + "," + batch.timestamp()
@@ -234,7 +236,7 @@ public final class KafkasStorage {
     }
 
     public static String snapshots(Object manager) {
-        File[] files = Objects.requireNonNull(((File) field(manager, "logDir")).listFiles());
+        File[] files = Objects.requireNonNull(((File) field(manager, "logDir")).listFiles((in, name) -> name.endsWith(".snapshot")));
         return Arrays.stream(files).map(file -> file.getName() + "=" + hex(file)).collect(Collectors.joining(" "));
     }
 
@@ -255,11 +257,11 @@ public final class KafkasStorage {
         return DEPTH.get() == 0;
     }
 
-    private static synchronized int number(Object object) {
+    static synchronized int number(Object object) {
         return NUMBERS.computeIfAbsent(object, none -> NUMBERS.size());
     }
 
-    private static String hex(MemoryRecords records) {
+    static String hex(MemoryRecords records) {
         ByteBuffer buffer = records.buffer();
         byte[] copy = new byte[buffer.remaining()];
         buffer.get(copy);
