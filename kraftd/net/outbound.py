@@ -19,6 +19,7 @@ from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.net.frame_receiver import FrameReceiver
 from kraftd.net.older_versions import in_version
 from kraftd.net.splitter import FrameError
+from kraftd.net.traffic import Traffic
 from kraftd.net.transport import Transport
 from kraftd.security.sasl.client_requests import HANDSHAKE_VERSION, LoginRequests, login_requests
 from kraftd.security.sasl.mechanism import ClientExchange, SaslFailed
@@ -87,11 +88,21 @@ class Wiring(Protocol):
 
 
 class Times(NamedTuple):
-    """Kafka's request.timeout.ms, reconnect.backoff.ms and reconnect.backoff.max.ms of a raft client."""
+    """Kafka's request.timeout.ms, reconnect.backoff.ms and reconnect.backoff.max.ms of a raft client.
+
+    Each request in a row without an answer in time has twice as long, at most `longest_timeout_ms`: on a
+    starved machine no answer might ever come within the first time.
+    """
 
     request_timeout_ms: int = 2000
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 500
+    longest_timeout_ms: int = 0  # 0: they all have the same
+
+    def after(self, timeouts: int) -> int:
+        """How long a request may take after so many in a row that had no answer in time."""
+        longer_ms = self.request_timeout_ms << min(timeouts, 16)
+        return max(self.request_timeout_ms, min(longer_ms, self.longest_timeout_ms))
 
 
 class _Outgoing(NamedTuple):
@@ -110,23 +121,6 @@ class _InFlight(NamedTuple):
 
 
 _SETUP = object()  # the tag of a channel's own requests
-
-
-class Traffic:
-    """Counts of the traffic of a client id's connections since the start."""
-
-    __slots__ = ("closed", "in_bytes", "opened", "out_bytes", "requests", "responses")
-
-    def __init__(self) -> None:
-        self.opened = 0
-        self.closed = 0
-        self.requests = 0
-        self.responses = 0
-        self.out_bytes = 0
-        self.in_bytes = 0
-
-    def __repr__(self) -> str:
-        return f"<Traffic of {self.opened} connections, {self.requests} requests, {self.responses} responses>"
 
 
 class Outbound:
@@ -191,8 +185,10 @@ class Channel:
         self._in_flight: deque[_InFlight] = deque()
         self._correlation_id = 0
         self._failures = 0  # attempts in a row without an answer
+        self._timeouts = 0  # requests in a row that had no answer in time
         self._not_before_ms = 0
         self._timer: Timer | None = None
+        self._is_overdue = False  # the oldest request is; it fails if no answer is read now
 
     @property
     def traffic(self) -> Traffic:
@@ -206,7 +202,7 @@ class Channel:
         if self._link is None and now_ms < self._not_before_ms:
             wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNREACHABLE)
             return
-        outgoing = _Outgoing(tag, message, now_ms + self._outbound.times.request_timeout_ms, version)
+        outgoing = _Outgoing(tag, message, now_ms + self._timeout_ms, version)
         if self._ready and self._login_again_ms is not None and now_ms >= self._login_again_ms:
             self._begin_login()
         if self._ready:
@@ -271,8 +267,10 @@ class Channel:
         outgoing = self._in_flight[0]
         _, message = parse_response(outgoing.key, outgoing.version, frame)
         self._in_flight.popleft()
+        self._is_overdue = False
         self._rest()
         if outgoing.tag is not _SETUP:
+            self._timeouts = 0
             self._outbound.handler.answered(outgoing.tag, message)
         elif isinstance(message, ApiVersionsResponse):
             self._on_versions(outgoing.version, message)
@@ -292,7 +290,7 @@ class Channel:
     def _request(self, key: ApiKey, version: int, request: Message) -> None:
         """Send a request of the channel itself."""
         parts = self._frame(key, version, request)
-        deadline_ms = self._outbound.wiring.now_ms() + self._outbound.times.request_timeout_ms
+        deadline_ms = self._outbound.wiring.now_ms() + self._timeout_ms
         self._in_flight.append(_InFlight(_SETUP, self._correlation_id, key, version, deadline_ms))
         self._watch()
         assert self._link is not None
@@ -373,7 +371,7 @@ class Channel:
         self._in_flight.clear()
         self._waiting.clear()
         self.versions = self._login = self._login_again_ms = None
-        self._ready = False
+        self._ready = self._is_overdue = False
         link, self._link = self._link, None
         if link is not None:
             link.close()
@@ -393,6 +391,10 @@ class Channel:
             wiring = self._outbound.wiring
             self._timer = wiring.call_later_ms(max(1, oldest - wiring.now_ms()), self._check_deadline)
 
+    @property
+    def _timeout_ms(self) -> int:
+        return self._outbound.times.after(self._timeouts)
+
     def _rest(self) -> None:
         """Stop the timer once all requests are answered: it would wake an idle process for nothing."""
         if self._timer is not None and not self._in_flight and not self._waiting:
@@ -406,10 +408,14 @@ class Channel:
     def _check_deadline(self) -> None:
         self._timer = None
         oldest = self._oldest_deadline_ms()
-        if oldest is not None and oldest <= self._outbound.wiring.now_ms():
-            self._end("no answer in time", Failure.TIMED_OUT)
-        else:
+        if oldest is None or oldest > self._outbound.wiring.now_ms():
             self._watch()
+        elif not self._is_overdue:  # a timer that rings late rings before the answers that have come are read
+            self._is_overdue = True
+            self._timer = self._outbound.wiring.call_later_ms(1, self._check_deadline)
+        else:
+            self._timeouts += 1
+            self._end("no answer in time", Failure.TIMED_OUT)
 
     def __repr__(self) -> str:
         state = "closed" if self._link is None else "ready" if self._ready else "opening"

@@ -31,6 +31,7 @@ from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
+from kraftd.net.outbound import Times
 from kraftd.runtime.assembly import log_files_limit
 from kraftd.runtime.assignors import load_assignors
 from kraftd.runtime.late_code import load_coordinators
@@ -169,8 +170,7 @@ def serve_broker(
     if among_brokers in every:
         roads[among_brokers] = every[among_brokers]
     # As Kafka's: a session outlives a controller that does not answer, so another can get the next heartbeat.
-    timeouts_ms = {HEARTBEATS: config.broker_heartbeat_interval_ms}
+    longest_ms = config.broker_session_timeout_ms
+    times = {HEARTBEATS: Times(config.broker_heartbeat_interval_ms, longest_timeout_ms=longest_ms)}
     own_id = str(view.node_id)
-    runner.serve(
-        ServedNode(runner, settings.endpoints, roads, REQUEST_TIMEOUT_MS, executor, own_id, timeouts_ms)
-    )
+    runner.serve(ServedNode(runner, settings.endpoints, roads, REQUEST_TIMEOUT_MS, executor, own_id, times))

@@ -51,7 +51,7 @@ class ServedNode(ConnectionWire):
 
     `make` makes the node's executor, whose wire this is. `roads` lead to the controllers ("") and to the
     brokers, by their listener; a listener without a road is unreachable. `client_id` is that of its requests.
-    `channel_timeouts_ms` are those of channels whose requests fail sooner or later than the others.
+    `channel_times` are those of channels whose requests fail sooner or later than the others.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ServedNode(ConnectionWire):
         request_timeout_ms: int,
         make: Make,
         client_id: str,
-        channel_timeouts_ms: Mapping[str, int] = {},
+        channel_times: Mapping[str, Times] = {},
     ) -> None:
         super().__init__(process.wire)
         self.listeners = frozenset(listeners)
@@ -73,7 +73,7 @@ class ServedNode(ConnectionWire):
         self._roads = roads
         self._client_id = client_id
         self._times = Times(request_timeout_ms)
-        self._times_of = {channel: Times(ms) for channel, ms in channel_timeouts_ms.items()}
+        self._times_of = channel_times
         self._outbounds: dict[tuple[str, str, str], Outbound] = {}  # by listener, client id and channel
 
     @property

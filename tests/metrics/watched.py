@@ -8,7 +8,7 @@ from kraftd.histogram import Histogram
 from kraftd.metrics.state.readings import Readings, SnapshotReadings
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
-from kraftd.net.outbound import Traffic
+from kraftd.net.traffic import Traffic
 from tests.controller_node.harness import Harness
 
 NO_SNAPSHOTS = SnapshotReadings(

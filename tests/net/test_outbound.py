@@ -23,6 +23,7 @@ from kraftd.wire.frames import encode_response, parse_request_header
 from kraftd.wire.message import Message
 from testkit.memory_transport import MemoryTransport
 
+TIMES = Times(2000, 50, 500)
 PEER = Address(2, "127.0.0.1", 9093)
 PRE_VOTE = VoteRequest(
     "cluster", 2, [TopicData("__cluster_metadata", [PartitionData(0, 3, 1, pre_vote=True)])]
@@ -46,7 +47,7 @@ class Timer:
 class World:
     """Plays the peer, the loop and the caller; `notified` has all notifications in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: Times = TIMES) -> None:
         self.ms = 1000
         self.notified: list[tuple[Any, ...]] = []
         self.opened: list[Link] = []
@@ -54,7 +55,7 @@ class World:
         self._soon: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._timers: list[Timer] = []
         self._splitter = FrameSplitter(1 << 20)
-        self.outbound = Outbound("raft-client-1", ("kraftd", "1"), self, self, Times(2000, 50, 500))
+        self.outbound = Outbound("raft-client-1", ("kraftd", "1"), self, self, times)
 
     # what Outbound needs of its loop
 
@@ -163,7 +164,7 @@ def test_no_timer_runs_while_nothing_is_unanswered() -> None:
     world.reply(key, version, correlation_id, VoteResponse())
     assert world.timers == 0
     world.send("second")
-    world.wait(2_000)
+    world.wait(2_001)
     assert world.notified[-1] == ("failed", "second", Failure.TIMED_OUT)
 
 
@@ -281,7 +282,7 @@ def test_a_refused_connection_is_retried_after_an_increasing_bounded_backoff() -
 
 def test_a_silent_peers_requests_time_out_without_a_notified_loss() -> None:
     world = ready()
-    world.wait(1999)
+    world.wait(2000)
     assert world.notified == []
     world.wait(1)
     assert world.notified == [("failed", "first", Failure.TIMED_OUT)]
@@ -290,10 +291,42 @@ def test_a_silent_peers_requests_time_out_without_a_notified_loss() -> None:
     assert len(world.opened) == 2
 
 
+def test_an_answer_that_came_in_time_to_a_starved_process_is_read() -> None:
+    world = ready()
+    [(key, version, correlation_id, _)] = world.sent()
+    world.ms += 5_000  # its timer rings only now, before it reads
+    world.wait(1)
+    world.reply(key, version, correlation_id, VoteResponse())
+    world.wait(5)
+    assert world.notified == [("answered", "first", VoteResponse)]
+
+
+def test_requests_in_a_row_that_time_out_have_longer_each() -> None:
+    """On a starved machine no answer might ever come within the first time."""
+    world = World(Times(2_000, 0, 0, longest_timeout_ms=9_000))
+    waits_ms = []
+    for _ in range(4):
+        began_ms, count = world.ms, len(world.notified)
+        world.send("again")
+        while len(world.notified) == count:
+            world.wait(1)
+        waits_ms.append(world.ms - began_ms)
+    assert waits_ms == [2_001, 4_001, 8_001, 9_001]
+    world.send("last")
+    world.connect()
+    world.offer(VOTE=(0, 2))
+    [(key, version, correlation_id, _)] = world.sent()
+    world.reply(key, version, correlation_id, VoteResponse())
+    began_ms = world.ms
+    world.send("after an answer")
+    world.wait(2_001)
+    assert world.notified[-1] == ("failed", "after an answer", Failure.TIMED_OUT)
+
+
 def test_requests_to_an_unreachable_peer_time_out_too() -> None:
     world = World()
     world.send("vote")
-    world.wait(2000)
+    world.wait(2001)
     assert world.notified == [("failed", "vote", Failure.TIMED_OUT)]
     world.connect()
     assert world.transport.closed  # it came too late
@@ -301,7 +334,7 @@ def test_requests_to_an_unreachable_peer_time_out_too() -> None:
 
 def test_late_data_of_a_closed_connection_is_ignored() -> None:
     world = ready()
-    world.wait(2000)
+    world.wait(2001)
     world.notified.clear()
     old = world.link
     world.send("again")

@@ -9,7 +9,7 @@ from kraftd.answers.effects import SendToNode
 from kraftd.ground.destination import Destination
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraftd.net.outbound import Address, Link
+from kraftd.net.outbound import Address, Link, Times
 from kraftd.runtime.peers.sending import Road
 from kraftd.runtime.served_node import ServedNode
 
@@ -54,7 +54,7 @@ def test_a_heartbeat_that_is_not_answered_fails_sooner_than_other_requests() -> 
     """Before the session is over, the next one has to reach another controller."""
     wiring: Any = Wiring()
     road, make = {"": Road(wiring)}, lambda wire: None
-    node = ServedNode(wiring, (), road, 10_000, make, "2", {"heartbeat": 2_000})  # type: ignore[arg-type,return-value]
+    node = ServedNode(wiring, (), road, 10_000, make, "2", {"heartbeat": Times(2_000)})  # type: ignore[arg-type,return-value]
     for number, channel in enumerate(("alter-partition", "heartbeat")):
         node.send_to_node(SendToNode(number, CONTROLLER, BrokerHeartbeatRequest(), channel=channel))
     assert wiring.delays_ms == [10_000, 2_000]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kraftd.metrics.families.family import Bean, Family, Samples
 from kraftd.metrics.state.readings import Readings
-from kraftd.net.outbound import Traffic
+from kraftd.net.traffic import Traffic
 from kraftd.raft.metrics import RaftMetrics
 
 STATES = (

@@ -13,7 +13,7 @@ from kraftd.host.storage import Storage
 from kraftd.metrics.state.sight import Sight
 from kraftd.metrics.state.survey import Survey
 from kraftd.net.listener import Connections
-from kraftd.net.outbound import Traffic
+from kraftd.net.traffic import Traffic
 from kraftd.raft.metrics import RaftMetrics
 
 if TYPE_CHECKING:
