@@ -143,6 +143,14 @@ class BrokerLifecycle:
             self._register_by_ms = now_ms + self.broker.registration_timeout_ms
             self._due_ms = now_ms
 
+    def wait_for_metadata(self, now_ms: int) -> None:
+        """Note that the controller of this process still reads the metadata log, and cannot register it yet.
+
+        The time to be registered begins at the end of that, as in Kafka, which starts the broker after it.
+        """
+        if self._register_by_ms is not None:
+            self._register_by_ms = now_ms + self.broker.registration_timeout_ms
+
     def ready(self, now_ms: int) -> None:
         """Note that the broker can serve: from now on it wants to be unfenced."""
         if not self._ready:

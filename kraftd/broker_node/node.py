@@ -302,9 +302,12 @@ class BrokerNode(AnsweringNode):
         lifecycle = self.lifecycle
         if not lifecycle.is_due(self.now_ms):
             return
-        committed_end = min(self.view.applied_end_offset, self.view.high_watermark)
+        view = self.view
+        if not view.is_loaded and view.applied_end_offset < view.high_watermark:
+            lifecycle.wait_for_metadata(self.now_ms)
+        committed_end = min(view.applied_end_offset, view.high_watermark)
         request = lifecycle.due_request(committed_end - 1, self.now_ms)
-        if request is not None and (destination := self.view.controller_destination()) is not None:
+        if request is not None and (destination := view.controller_destination()) is not None:
             self.outbox.emit(SendToNode(LIFECYCLE_REQUEST, destination, request, channel=HEARTBEATS))
         elif request is not None:
             lifecycle.postpone(self.now_ms)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kraftd.answers.effects import StopRequested
 from kraftd.broker_node.lifecycle import BrokerState
 from kraftd.host.executors.broker_executor import NoControllerNotified
+from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftd.metadata.features import format_levels
+from kraftd.replica.effects import ReadCommitted
+from kraftd.replica.events import CommittedRead
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -92,6 +96,44 @@ def test_a_broker_without_a_controller_ends_the_process(tmp_path: Path) -> None:
     assert not harness.failures
     harness.pass_time(1_000)
     assert isinstance(harness.failures[0], NoControllerNotified) and harness.broker.has_ended
+
+
+class SlowHarness(BrokerHarness):
+    """The metadata log is not read before `read_on`."""
+
+    def __init__(self, tmp_path: Path, disk: MemoryDisk) -> None:
+        self.unread: list[Any] | None = []
+        super().__init__(tmp_path, disk)
+
+    def _perform(self, made: list[Any]) -> None:
+        if self.unread is not None:
+            self.unread += [effect for effect in made if isinstance(effect, ReadCommitted)]
+            made = [effect for effect in made if not isinstance(effect, ReadCommitted)]
+        super()._perform(made)
+
+    def read_on(self) -> None:
+        unread, self.unread = self.unread, None
+        for effect in unread or ():
+            data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+            self.step(CommittedRead(effect.offset, data))
+
+
+def test_a_broker_does_not_give_up_while_its_own_controller_reads_the_log(tmp_path: Path) -> None:
+    """As Kafka's, which starts the broker of a process after that; very many partitions take long."""
+    first = BrokerHarness(tmp_path).run()
+    first.create_topic("t", 3)
+    first.storage.close()
+    harness = SlowHarness(tmp_path, disk=first.disk)
+    harness.clock.ms = first.clock.ms
+    harness.wire.is_cut_off = True
+    harness.run()
+    harness.pass_time(70_000)
+    assert not harness.view.is_loaded and not harness.failures
+    harness.read_on()
+    harness.pass_time(58_000)
+    assert harness.view.is_loaded and not harness.failures
+    harness.pass_time(2_100)
+    assert isinstance(harness.failures[0], NoControllerNotified)
 
 
 def test_a_broker_lists_only_apis_that_it_serves(harness: BrokerHarness) -> None:

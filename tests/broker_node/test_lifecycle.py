@@ -140,6 +140,17 @@ def test_a_broker_that_cannot_register_in_time_gives_up() -> None:
     assert one.failure is not None and "initial.broker.registration.timeout.ms" in one.failure
 
 
+def test_the_time_to_be_registered_begins_once_the_metadata_is_read() -> None:
+    one = life(registration_timeout_ms=1_000)
+    one.start(0)
+    assert one.due_request(-1, 0) is not None
+    one.postpone(0)
+    one.wait_for_metadata(900)
+    assert one.due_request(-1, 1_899) is not None and not one.has_ended
+    one.postpone(1_899)
+    assert one.due_request(-1, 1_900) is None and one.has_ended
+
+
 def test_offline_directories_are_reported_at_once__kip858() -> None:
     one, now_ms = running()
     one.directories_failed((DIRECTORY,), now_ms + 1)
