@@ -1,6 +1,7 @@
 # Every target makes the environment that it needs, so `make run` and `make test` work on a clean machine.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# The fastest on PATH; PYTHON=path chooses another.
+PYTHON ?= $(shell python3 tools/python_choice.py || python3.11 tools/python_choice.py)
 BIN := .venv/bin
 READY := .venv/.ready
 SPARK_READY := .venv/.spark-ready
@@ -28,7 +29,7 @@ setup: $(READY)  ## .venv with the locked dependencies and kraftd itself
 # Everything that is installed is locked by hash, pip and setuptools too. A build downloads nothing.
 $(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c kraftd/wire/_records.c kraftd/spark/_columns.c
 	@echo "setup fetches 118 MB in all, less what pip's cache has"
-	$(PYTHON) -m venv .venv
+	@$(BIN)/python -c '' 2>/dev/null || { echo "with $(PYTHON)" && $(PYTHON) -m venv --clear .venv; }
 	$(PIP) install --require-hashes -r requirements-build.lock
 	$(FETCH) -r requirements-dev.lock
 	$(PIP) --quiet install --no-deps --no-build-isolation --editable .
