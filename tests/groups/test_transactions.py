@@ -159,6 +159,22 @@ def test_a_marker_that_fails_is_sent_again_while_other_leaders_are_silent() -> N
     assert desk.states()[-1].state is COMPLETE_COMMIT
 
 
+@pytest.mark.parametrize("is_former", [False, True])
+def test_a_marker_of_a_former_coordinator_epoch_is_sent_again_under_the_present_one(is_former: bool) -> None:
+    desk = TransactionDesk()
+    desk.holds_markers = True
+    desk.end(begun(desk), True)
+    if is_former:
+        desk.load(epoch=2)  # this broker leads on
+    desk.marker_error = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    desk.write_markers()
+    desk.marker_error = NONE
+    desk.wait(1_000)
+    assert [effect.coordinator_epoch for effect in desk.held] == [2] * is_former
+    desk.write_markers()
+    assert desk.states()[-1].state is (COMPLETE_COMMIT if is_former else PREPARE_COMMIT)
+
+
 def test_a_partition_that_cannot_have_records_of_a_transaction_needs_no_marker() -> None:
     desk = TransactionDesk()
     producer = begun(desk)
