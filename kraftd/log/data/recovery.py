@@ -36,6 +36,12 @@ _REMEDY = (
 )
 
 
+_SPLIT = (
+    "Let Apache Kafka open the directory once: it splits the segment. Or, with other replicas, move the "
+    "partition's directory aside and let this broker fetch it again"
+)
+
+
 class ProducerReplay(Protocol):
     """The state of a partition's producers, as an opening drives it."""
 
@@ -146,7 +152,9 @@ class SegmentRecovery:
                 elif 0 <= header.leader_epoch < epoch:
                     reason = f"epoch {header.leader_epoch} follows epoch {epoch}: truncated once, and back"
                 elif header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-                    reason = f"offset {header.last_offset} cannot be in this segment"
+                    # A whole batch is no torn write. Releases of Kafka before 1.1 have written such segments.
+                    reason, path = f"offset {header.last_offset} is too far", segment.path(self._directory)
+                    raise CorruptStorage(path, batch.position, header.base_offset, reason, _SPLIT)
                 else:
                     expected, epoch = header.next_offset, header.leader_epoch
                     yield batch

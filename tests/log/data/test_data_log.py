@@ -16,6 +16,7 @@ from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.log.partition_log import OffsetOutOfRange
+from kraftd.log.segment import MAX_RELATIVE_OFFSET
 from kraftd.wire.batch import iter_batches, parse_header
 from kraftd.wire.compaction import without_records
 from kraftd.wire.producer_snapshot import SnapshotEntry, decode_producers
@@ -594,3 +595,16 @@ def test_segments_that_a_recovery_removed_do_not_come_back() -> None:
 def is_dense(log: DataLog) -> bool:
     offsets = [one.header.base_offset for data in content(log) for one in iter_batches(data)]
     return offsets == list(range(log.log_end))
+
+
+def test_a_recovery_keeps_records_too_far_from_the_base_of_their_segment() -> None:
+    disk, log = new_log()
+    append(log, batch(0, 3))
+    log.flush(NOW_MS, whole=True)
+    path = log.segments[0].path(log.directory)
+    file = disk.open(path)
+    file.write(file.size_bytes(), batch(MAX_RELATIVE_OFFSET + 1))
+    before = disk.read_bytes(path)
+    with pytest.raises(CorruptStorage, match="too far") as raised:
+        reopened(disk)
+    assert (raised.value.offset, disk.read_bytes(path)) == (MAX_RELATIVE_OFFSET + 1, before)
