@@ -9,6 +9,7 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.server.common.RequestLocal;
 
+import kraftd.Suite;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
@@ -44,6 +45,7 @@ import static net.bytebuddy.matcher.ElementMatchers.not;
 public final class KafkasLogs {
     private static final int LARGEST = 1 << 20;  // bytes of a file, less the zeros at its end
     private static final HexFormat HEX = HexFormat.of();
+    private static final ThreadLocal<String> ASKED = new ThreadLocal<>();  // what the thread's step is
 
     private KafkasLogs() {
     }
@@ -96,7 +98,7 @@ public final class KafkasLogs {
         ProducerStateManagerConfig producers = (ProducerStateManagerConfig) arguments[8];
         boolean isTiered = arguments.length > 14 && (Boolean) arguments[14] && arguments[1] != null && ((LogConfig) arguments[1]).remoteStorageEnable();
         boolean isWhole = producers != null;  // not while a test describes what a mock is to answer
-        line("create", isWhole ? directory.getName() : "none", isWhole ? ((Time) arguments[6]).milliseconds() : 0,
+        ask("create", isWhole ? directory.getName() : "none", isWhole ? ((Time) arguments[6]).milliseconds() : 0,
             isWhole ? config((LogConfig) arguments[1]) : "", arguments[2], arguments[3], arguments[11],
             isWhole ? producers.producerIdExpirationMs() : 0, isWhole && producers.transactionVerificationEnabled(),
             arguments[7], isTiered || !isWhole, isWhole ? files(directory) : "");
@@ -106,16 +108,28 @@ public final class KafkasLogs {
         StringJoiner columns = new StringJoiner("\t");
         for (Object argument : arguments) columns.add(shown(argument));
         UnifiedLog of = (UnifiedLog) log;
-        line("step", KafkasStorage.number(log), name, ((Time) field(field(log, "localLog"), "time")).milliseconds(), shape(of),
+        ask("step", KafkasStorage.number(log), name, ((Time) field(field(log, "localLog"), "time")).milliseconds(), shape(of),
             epochs(of), snapshots(of), verifies(of),
             columns);
     }
 
     public static void ended(Object log, Object result, Throwable thrown) {
         String state = log == null ? "" : state((UnifiedLog) log);
-        if (thrown == null) line("done", result == log ? KafkasStorage.number(log) : shown(result), state);
-        else line("failed", Errors.forException(thrown instanceof RecordValidationException e ? e.invalidException() : thrown),
+        if (thrown == null) answer("done", result == log ? KafkasStorage.number(log) : shown(result), state);
+        else answer("failed", Errors.forException(thrown instanceof RecordValidationException e ? e.invalidException() : thrown),
             thrown.getClass().getSimpleName() + ": " + thrown.getMessage(), state);
+    }
+
+    private static void ask(Object... columns) {
+        ASKED.set(Arrays.stream(columns).map(String::valueOf).collect(Collectors.joining("\t")));
+    }
+
+    /** Writes both lines at once: other threads have steps, too. */
+    private static void answer(Object... columns) {
+        synchronized (Suite.class) {
+            line(ASKED.get());
+            line(columns);
+        }
     }
 
     private static String config(LogConfig config) {
