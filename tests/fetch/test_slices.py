@@ -180,3 +180,18 @@ def test_no_change_between_slices_is_lost__s20(monkeypatch: pytest.MonkeyPatch, 
     for _ in range(30):
         server.restless = not server.restless
         client.fetch(ALL_BYTES, is_lost=False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_change_while_a_session_begins_is_lost__s20(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """A session begins with all partitions, in slices, and its next fetch gives what came between."""
+    monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 1)
+    server = ChangingServer(seed)
+    client = PatientClient(server, server.random.choice([-1, 5]))
+    begun = 0
+    for _ in range(30):
+        client.epoch = 0  # the request closes the session before
+        for server.restless in (True, False):
+            client.fetch(ALL_BYTES, is_lost=False)
+        begun += client.epoch == 2
+    assert begun > 20
