@@ -63,13 +63,14 @@ class ClientFetches:
 
         What else this step answers leaves before: the Produce, say, whose records they get.
         """
-        slots = self.parked.watching(key)
+        slots = self.parked.watching_change(key)
         if slots:
             self._node.go_on_later(self._wake(slots))
 
     def marks_moved(self, key: Hashable) -> None:
         """The same if only the marks of the partition moved: of followers no fetch is complete by that."""
-        slots = [slot for slot in self.parked.watching(key) if slot.subscriber.marks_moved(slot)]
+        watching = self.parked.watching_change(key)
+        slots = [slot for slot in watching if slot.subscriber.marks_moved(slot)]
         if slots:
             self._node.go_on_later(self._wake(slots))
 

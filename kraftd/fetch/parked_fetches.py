@@ -83,6 +83,13 @@ class ParkedFetches:
         """The slots to notify of a change under that key; the caller passes them to `notify` in parts."""
         return self.sessions.watchers.under(key)
 
+    def watching_change(self, key: Hashable) -> list[Slot]:
+        """The same, after the change: the next fetch of each session knows of it, even before `notify`."""
+        slots = self.watching(key)
+        for slot in slots:
+            slot.subscriber.note_change(slot)
+        return slots
+
     def notify(self, slots: Iterable[Slot], now_ms: int) -> Slices[list[Completed]]:
         """Notify slots of a change; slots that no longer watch are skipped.
 

@@ -35,6 +35,9 @@ class Subscriber(Protocol):
     def partition_changed(self, slot: Slot) -> int | None:
         """Note the change; returns the bytes of its parked fetch now, None if none is parked."""
 
+    def note_change(self, slot: Slot) -> None:
+        """Note a change that `partition_changed` examines later."""
+
     def marks_moved(self, slot: Slot) -> bool:
         """Note that only the marks moved; return whether this may change what it can read."""
 

@@ -196,6 +196,11 @@ class Subscription:
             return EVERYTHING_BYTES
         return self.progress_bytes
 
+    def note_change(self, slot: Slot) -> None:
+        """Note, at once, a change that is to be examined later: the next fetch may come before that."""
+        if not self.examines_changes:
+            self.dirty[slot] = None
+
     def marks_moved(self, slot: Slot) -> bool:
         """Note that only the marks moved; return whether this may change what the reader can read. A follower
         reads up to the log end, and learns of the marks with its next answer, as in Kafka.

@@ -74,6 +74,8 @@ class _NoSubscription:
     def partition_changed(self, _slot: Slot) -> int | None:
         return None
 
+    def note_change(self, _slot: Slot) -> None: ...
+
     def marks_moved(self, _slot: Slot) -> bool:
         return False
 

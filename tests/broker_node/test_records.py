@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from kraftd.answers import client_fetches
+from kraftd.ground import pace
 from kraftd.ground.event import Event
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -17,7 +19,7 @@ from kraftd.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest
-from kraftd.messages.fetch_request import ForgottenTopic
+from kraftd.messages.fetch_request import FetchRequest, ForgottenTopic
 from kraftd.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -581,3 +583,24 @@ class TestANewLog:
         assert part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         self.make_logs(harness, making)
         assert harness.produce("new", records(1), index=1).base_offset == 0
+
+
+def test_a_fetch_after_the_answer_to_a_produce_has_its_records(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the sessions that read the partition are so many that they are looked after in slices."""
+    monkeypatch.setattr(client_fetches, "FETCH_US", pace.MAX_SLICE_WORK_US)
+    sessions = [
+        harness.client_ask(
+            ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}, max_wait_ms=0, session_epoch=0)
+        )
+        for _ in range(3)
+    ]
+    with monkeypatch.context() as held:
+        held.setattr(harness.timer, "run_soon", lambda: None)
+        assert not harness.produce("t", records(1)).error_code
+        for one in sessions:
+            request = FetchRequest(session_id=one.session_id, session_epoch=1, max_bytes=1 << 20)
+            slot = harness.client_send(ApiKey.FETCH, 12, request)
+            answer = harness.response(slot)
+            assert answer.responses and answer.responses[0].partitions[0].records
