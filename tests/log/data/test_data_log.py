@@ -608,3 +608,36 @@ def test_a_recovery_keeps_records_too_far_from_the_base_of_their_segment() -> No
     with pytest.raises(CorruptStorage, match="too far") as raised:
         reopened(disk)
     assert (raised.value.offset, disk.read_bytes(path)) == (MAX_RELATIVE_OFFSET + 1, before)
+
+
+ABORTED = [
+    AbortedTransaction(0, 0, 10, 11),
+    AbortedTransaction(1, 5, 15, 13),
+    AbortedTransaction(2, 18, 35, 25),
+    AbortedTransaction(3, 32, 50, 40),
+]
+
+
+def with_aborted() -> DataLog:
+    _, log = new_log(settings=SMALL._replace(segment_bytes=1 << 20))
+    for offset in range(51):
+        append(log, batch(offset), aborted=[each for each in ABORTED if each.last_offset == offset])
+    return log
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "found"),
+    [(0, 100, ABORTED), (0, 32, ABORTED[:3]), (0, 35, ABORTED), (10, 35, ABORTED), (11, 35, ABORTED[1:]),
+     (20, 41, ABORTED[2:])],
+)  # fmt: skip
+def test_aborted_transactions_are_those_with_records_in_a_range(
+    start: int, end: int, found: list[AbortedTransaction]
+) -> None:
+    assert with_aborted().aborted_transactions(start, end) == found
+
+
+def test_a_truncation_drops_the_aborted_transactions_that_end_behind_it() -> None:
+    log = with_aborted()
+    for offset, count in ((51, 4), (50, 3), (49, 3), (10, 0)):
+        log.truncate_to(offset, NOW_MS)
+        assert log.aborted_transactions(0, 100) == ABORTED[:count]
