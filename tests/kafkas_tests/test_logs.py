@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.kafkas_tests.agent import Columns
+from tests.kafkas_tests.epochs import epochs_differ
 from tests.kafkas_tests.log_steps import Logs
 from tests.kafkas_tests.test_storage import PACKAGE, storage_lines
 
@@ -49,13 +50,16 @@ class LogComparison:
         elif kind in ("create", "step"):
             self._logs.asked(kind, columns)
             self._asked = columns
+        elif kind == "epochs":
+            self._note(kind, epochs_differ(columns), columns)
         elif kind in ("done", "failed") and self._test not in UNCOMPARED:
             name, difference = self._logs.answered(kind, columns)
-            self.counts[name] += 1
-            if difference is not None:
-                self.differences.append(
-                    (self._test, f"{name} {self._asked} {columns}\n    kraftd: {difference}")
-                )
+            self._note(name, difference, [*self._asked, *columns])
+
+    def _note(self, name: str, difference: str | None, columns: Columns) -> None:
+        self.counts[name] += 1
+        if difference is not None:
+            self.differences.append((self._test, f"{name} {columns}\n    kraftd: {difference}"))
 
     def check(self, otherwise: set[str], least: int) -> None:
         differences = [f"{test}: {text}" for test, text in self.differences if test not in otherwise]
@@ -75,7 +79,8 @@ def compare(classes: Sequence[str], least: int) -> None:
 
 
 def test_logs_do_what_kafkas_own_tests_ask_for() -> None:
-    compare([f"{PACKAGE}.UnifiedLogTest", "kafka.log.UnifiedLogTest"], 4_300)
+    epochs = "kafka.server.epoch.LeaderEpochFileCacheTest"
+    compare([f"{PACKAGE}.UnifiedLogTest", "kafka.log.UnifiedLogTest", epochs], 4_450)
 
 
 @pytest.mark.thorough

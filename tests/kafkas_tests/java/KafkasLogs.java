@@ -8,6 +8,7 @@ import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
 
 import kraftd.Suite;
 import net.bytebuddy.agent.builder.AgentBuilder;
@@ -24,6 +25,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.StringJoiner;
 import java.util.stream.Collectors;
@@ -51,7 +53,11 @@ public final class KafkasLogs {
     }
 
     static AgentBuilder on(AgentBuilder agent) {
-        return agent.type(named(KafkasLogs.class.getPackageName() + ".UnifiedLog")).
+        return agent.type(named("org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache")).
+            transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Cache.class).on(isPublic().and(
+                namedOneOf("assign", "endOffsetFor", "truncateFromEndAsyncFlush", "truncateFromStartAsyncFlush", "epochForOffset",
+                    "latestEpoch", "clearAndFlush"))))).
+            type(named(KafkasLogs.class.getPackageName() + ".UnifiedLog")).
             transform((builder, type, loader, module, domain) -> builder.
                 visit(Advice.to(Create.class).on(named("create").and(isStatic()))).
                 visit(Advice.to(Step.class).on(isPublic().and(not(isStatic())).and(namedOneOf(
@@ -63,6 +69,26 @@ public final class KafkasLogs {
                     "takeProducerSnapshot", "close", "delete", "renameDir", "replaceSegments", "splitOverflowedSegment",
                     "updateHighestOffsetInRemoteStorage", "updateLogStartOffsetFromRemoteTier", "maybeIncrementLocalLogStartOffset",
                     "closeHandlers", "loadProducerState", "updateLocalLogStartOffset")))));
+    }
+
+    public static class Cache {
+        @Advice.OnMethodEnter
+        public static String enter(@Advice.This Object cache) {
+            return KafkasStorage.entered() ? entries(cache) : "";
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        public static void exit(
+            @Advice.This Object cache,
+            @Advice.Origin("#m") String name,
+            @Advice.Enter String before,
+            @Advice.AllArguments Object[] arguments,
+            @Advice.Return(typing = Assigner.Typing.DYNAMIC) Object result,
+            @Advice.Thrown Throwable thrown
+        ) {
+            if (KafkasStorage.left() && thrown == null)
+                line("epochs", name, Arrays.toString(arguments), before, shown(result), entries(cache));
+        }
     }
 
     public static class Create {
@@ -141,10 +167,11 @@ public final class KafkasLogs {
         ).map(String::valueOf).collect(Collectors.joining(" "));
     }
 
-    private static String shown(Object value) {
+    public static String shown(Object value) {
         if (value instanceof MemoryRecords records) return KafkasStorage.hex(records);
         if (value instanceof Optional<?> some) return some.isPresent() ? shown(some.get()) : "none";
         if (value instanceof OptionalLong some) return some.isPresent() ? String.valueOf(some.getAsLong()) : "none";
+        if (value instanceof OptionalInt some) return some.isPresent() ? String.valueOf(some.getAsInt()) : "none";
         if (value instanceof LogOffsetMetadata offset) return String.valueOf(offset.messageOffset);
         if (value instanceof LogConfig config) return config(config);
         if (value instanceof RequestLocal) return "";
@@ -202,7 +229,11 @@ public final class KafkasLogs {
     }
 
     private static String epochs(UnifiedLog log) {
-        return log.leaderEpochCache().epochEntries().stream().map(each -> each.epoch() + ":" + each.startOffset()).
+        return entries(log.leaderEpochCache());
+    }
+
+    public static String entries(Object cache) {
+        return ((LeaderEpochFileCache) cache).epochEntries().stream().map(each -> each.epoch() + ":" + each.startOffset()).
             collect(Collectors.joining(" "));
     }
 
