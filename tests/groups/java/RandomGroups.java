@@ -11,11 +11,24 @@ import org.apache.kafka.common.message.HeartbeatRequestData;
 import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.message.JoinGroupResponseData;
 import org.apache.kafka.common.message.LeaveGroupRequestData;
+import org.apache.kafka.common.message.OffsetCommitRequestData;
+import org.apache.kafka.common.message.OffsetDeleteRequestData;
+import org.apache.kafka.common.message.OffsetFetchRequestData;
 import org.apache.kafka.common.message.ShareGroupHeartbeatRequestData;
 import org.apache.kafka.common.message.SyncGroupRequestData;
+import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
+import org.apache.kafka.common.network.ClientInformation;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.RequestContext;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.requests.TransactionResult;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 import org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadataDelta;
@@ -25,11 +38,14 @@ import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
 import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.generated.GroupMetadataValue;
+import org.apache.kafka.coordinator.group.generated.OffsetCommitKey;
+import org.apache.kafka.coordinator.group.generated.OffsetCommitValue;
 import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
 
+import java.net.InetAddress;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -53,6 +69,7 @@ public class RandomGroups {
 
     private final Random random;
     private final GroupMetadataManagerTestContext context;
+    private final OffsetMetadataManager offsets;
     private final Map<String, Integer> partitions = new HashMap<>();
     private final Map<String, Integer> deleted = new HashMap<>();  // how often
     private final Map<String, List<String>> classicMembers = new HashMap<>();
@@ -89,6 +106,15 @@ public class RandomGroups {
             withConfig(GroupCoordinatorConfig.CONSUMER_GROUP_ASSIGNMENT_INTERVAL_MS_CONFIG, pick(0, 0, 1000)).
             withMetadataImage(new KRaftCoordinatorMetadataImage(image)).
             withShareGroupAssignor(new SimpleAssignor()).
+            build();
+        offsets = new OffsetMetadataManager.Builder().
+            withTime(context.time).
+            withLogContext(new LogContext()).
+            withSnapshotRegistry(context.snapshotRegistry).
+            withMetadataImage(new KRaftCoordinatorMetadataImage(image)).
+            withGroupMetadataManager(context.groupMetadataManager).
+            withGroupCoordinatorConfig(GroupCoordinatorConfigTest.createGroupCoordinatorConfig(12, 60000L, 1)).
+            withGroupCoordinatorMetricsShard(context.metrics).
             build();
     }
 
@@ -133,9 +159,12 @@ public class RandomGroups {
         String topic = pick(TOPICS);
         int count = partitions.get(topic) == 0 || random.nextInt(3) > 0 ? partitions.get(topic) + 1 + random.nextInt(2) : 0;
         if (count > 8) return;
+        Uuid gone = id(topic);
         MetadataDelta delta = delta(topic, count);
         image = delta.apply(new MetadataProvenance(++version, 0, 0L, true));
         context.groupMetadataManager.onMetadataUpdate(new KRaftCoordinatorMetadataDelta(delta), new KRaftCoordinatorMetadataImage(image));
+        offsets.onMetadataUpdate(new KRaftCoordinatorMetadataDelta(delta), new KRaftCoordinatorMetadataImage(image));
+        if (count == 0) replayOffsets(-1, offsets.onTopicsDeleted(List.of(new GroupCoordinatorShard.DeletedTopic(gone, topic))));
     }
 
     // Requests
@@ -157,7 +186,7 @@ public class RandomGroups {
     }
 
     private void step() {
-        switch (random.nextInt(22)) {
+        switch (random.nextInt(30)) {
             case 0, 1, 2, 3, 4 -> join();
             case 5, 6, 7 -> sync();
             case 8, 9 -> heartbeat();
@@ -166,6 +195,11 @@ public class RandomGroups {
             case 16, 17 -> shareHeartbeat();
             case 18, 19 -> sleep(pick(100, 1000, 3000, 6000, 20000));
             case 20 -> changeTopics();
+            case 21, 22, 23 -> commitOffsets();
+            case 24, 25 -> sendOffsets();
+            case 26 -> endTransaction();
+            case 27 -> fetchOffsets();
+            case 28 -> removeOffsets();
             default -> describe();
         }
     }
@@ -321,6 +355,109 @@ public class RandomGroups {
             });
         } catch (RuntimeException e) {
             epochs.remove(member);
+        }
+    }
+
+    // Offsets
+
+    private RequestContext caller(ApiKeys api, int version) {
+        return new RequestContext(new RequestHeader(api, (short) version, "client", 0), "1", InetAddress.getLoopbackAddress(),
+            KafkaPrincipal.ANONYMOUS, ListenerName.forSecurityProtocol(SecurityProtocol.PLAINTEXT), SecurityProtocol.PLAINTEXT,
+            ClientInformation.EMPTY, false);
+    }
+
+    private void replayOffsets(long producer, List<CoordinatorRecord> records) {
+        for (CoordinatorRecord record : records) {
+            OffsetCommitValue value = record.value() == null ? null : (OffsetCommitValue) record.value().message();
+            offsets.replay(context.lastWrittenOffset, producer, (OffsetCommitKey) record.key(), value);
+            written();
+        }
+    }
+
+    private void written() {
+        context.snapshotRegistry.idempotentCreateSnapshot(++context.lastWrittenOffset);
+    }
+
+    private String offsetsGroup() {
+        return pick("g1", "g2", "g1", "g2", "alone", "sg");
+    }
+
+    /** A member of a group, with the epoch that it has or another. */
+    private Map.Entry<String, Integer> member(String group) {
+        String member = random.nextInt(4) == 0 ? "" : random.nextBoolean() ? classicMember(group) : pick("m1", "m2", "m3", "m4");
+        int epoch = member.startsWith("m") ? epochs.getOrDefault(group + member, 0) : epoch(member);
+        return Map.entry(member, member.isEmpty() && random.nextInt(6) > 0 ? -1 : random.nextInt(8) == 0 ? pick(-1, 1, 3) : epoch);
+    }
+
+    private void commitOffsets() {
+        String group = offsetsGroup();
+        Map.Entry<String, Integer> member = member(group);
+        OffsetCommitRequestData request = new OffsetCommitRequestData().setGroupId(group).setMemberId(member.getKey()).
+            setGenerationIdOrMemberEpoch(member.getValue()).setGroupInstanceId(random.nextInt(10) == 0 ? instance() : null).
+            setRetentionTimeMs(random.nextInt(6) == 0 ? 30_000 : -1);
+        for (String topic : several(TOPICS)) request.topics().add(new OffsetCommitRequestData.OffsetCommitRequestTopic().setName(topic).
+            setTopicId(random.nextBoolean() ? id(topic) : Uuid.ZERO_UUID).setPartitions(List.of(
+                new OffsetCommitRequestData.OffsetCommitRequestPartition().setPartitionIndex(random.nextInt(3)).setCommittedOffset(random.nextInt(100)).
+                    setCommittedLeaderEpoch(pick(-1, 2)).setCommittedMetadata(pick("", "m", null, "longer than it may be")))));
+        replayOffsets(-1, offsets.commitOffset(caller(ApiKeys.OFFSET_COMMIT, pick(8, 9, 10)), request).records());
+    }
+
+    private void sendOffsets() {
+        String group = offsetsGroup();
+        Map.Entry<String, Integer> member = member(group);
+        long producer = pick(10L, 11L);
+        TxnOffsetCommitRequestData request = new TxnOffsetCommitRequestData().setGroupId(group).setTransactionalId("t" + producer).
+            setProducerId(producer).setProducerEpoch((short) 0).setMemberId(member.getKey()).setGenerationId(member.getValue()).
+            setGroupInstanceId(random.nextInt(10) == 0 ? instance() : null);
+        for (String topic : several(TOPICS)) if (partitions.get(topic) > 0) request.topics().add(
+            new TxnOffsetCommitRequestData.TxnOffsetCommitRequestTopic().setName(topic).setPartitions(List.of(
+                new TxnOffsetCommitRequestData.TxnOffsetCommitRequestPartition().setPartitionIndex(random.nextInt(3)).
+                    setCommittedOffset(random.nextInt(100)).setCommittedMetadata(pick("", "m", "longer than it may be")))));
+        replayOffsets(producer, offsets.commitTransactionalOffset(caller(ApiKeys.TXN_OFFSET_COMMIT, pick(3, 5)), request).records());
+    }
+
+    private void endTransaction() {
+        offsets.replayEndTransactionMarker(pick(10L, 11L), pick(TransactionResult.COMMIT, TransactionResult.ABORT));
+        written();
+    }
+
+    private void fetchOffsets() {
+        if (random.nextBoolean()) context.commit();
+        Map.Entry<String, Integer> member = random.nextBoolean() ? null : member("g1");
+        OffsetFetchRequestData.OffsetFetchRequestGroup request = new OffsetFetchRequestData.OffsetFetchRequestGroup().setGroupId(offsetsGroup()).
+            setMemberId(member == null ? null : member.getKey()).setMemberEpoch(member == null ? -1 : member.getValue()).setTopics(
+                TOPICS.stream().map(topic -> new OffsetFetchRequestData.OffsetFetchRequestTopics().setName(topic).
+                    setTopicId(random.nextBoolean() ? id(topic) : Uuid.ZERO_UUID).setPartitionIndexes(List.of(0, 1, 2))).toList());
+        long committed = random.nextBoolean() ? Long.MAX_VALUE : context.lastCommittedOffset;
+        if (random.nextBoolean()) offsets.fetchOffsets(request, committed);
+        else offsets.fetchAllOffsets(request, committed);
+    }
+
+    private void removeOffsets() {
+        String group = offsetsGroup();
+        List<CoordinatorRecord> records = new ArrayList<>();
+        switch (random.nextInt(3)) {
+            case 0 -> {
+                OffsetDeleteRequestData.OffsetDeleteRequestTopicCollection topics = new OffsetDeleteRequestData.OffsetDeleteRequestTopicCollection();
+                for (String topic : several(TOPICS)) topics.add(new OffsetDeleteRequestData.OffsetDeleteRequestTopic().setName(topic).
+                    setPartitions(List.of(new OffsetDeleteRequestData.OffsetDeleteRequestPartition().setPartitionIndex(random.nextInt(3)))));
+                replayOffsets(-1, offsets.deleteOffsets(new OffsetDeleteRequestData().setGroupId(group).setTopics(topics)).records());
+            }
+            case 1 -> {
+                if (group.equals("sg")) return;  // its offsets, of which there are none, do not expire
+                context.groupMetadataManager.group(group);
+                offsets.cleanupExpiredOffsets(group, records);
+                replayOffsets(-1, records);
+            }
+            default -> {
+                if (group.equals("sg")) return;
+                context.groupMetadataManager.group(group).validateDeleteGroup();
+                offsets.deleteAllOffsets(group, records);
+                replayOffsets(-1, records);
+                List<CoordinatorRecord> last = new ArrayList<>();
+                context.groupMetadataManager.createGroupTombstoneRecordsAndCancelTimers(group, last);
+                last.forEach(context::replay);
+            }
         }
     }
 
