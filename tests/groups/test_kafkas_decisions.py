@@ -24,7 +24,7 @@ CLASSES = ("GroupMetadataManagerTest", "OffsetMetadataManagerTest")
 RANDOM_JAVA, DECISIONS_JAVA = (
     Path(__file__).with_name("java") / name for name in ("RandomGroups.java", "GroupDecisions.java")
 )
-FIRST_SEED, WORLDS = 1, 30
+FIRST_SEED, WORLDS = 1, 20
 LEAST = 6_000  # decisions, answers, deadlines and appended records
 STREAMS_GROUP = "getOrMaybeCreatePersistedStreamsGroup"
 STREAMS = "streamsGroupHeartbeat"  # of a protocol that kraftd does not serve: such a test ends here
@@ -170,4 +170,4 @@ def test_decisions_on_random_requests_are_the_same(monkeypatch: pytest.MonkeyPat
     lines = lines_of(f"{PACKAGE}.RandomGroups", numbers, RANDOM_JAVA, DECISIONS_JAVA)
     compared = compared_to(monkeypatch, lines)
     assert not compared.differences, "\n".join(map(str, compared.differences[:5]))
-    assert compared.counts.total() >= 400 * WORLDS, compared.counts
+    assert compared.counts.total() >= 300 * WORLDS, compared.counts

@@ -29,6 +29,7 @@ import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.classic.ClassicGroup;
 import org.apache.kafka.coordinator.group.classic.ClassicGroupMember;
 import org.apache.kafka.coordinator.group.classic.ClassicGroupState;
+import org.apache.kafka.coordinator.group.generated.OffsetCommitValue;
 import org.apache.kafka.coordinator.group.modern.ModernGroup;
 import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup;
 import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroupMember;
@@ -374,7 +375,9 @@ public class GroupDecisions {
     }
 
     private static String record(ApiMessage key, ApiMessage value) {
-        ApiMessageAndVersion written = value == null ? null : new ApiMessageAndVersion(value, value.highestSupportedVersion());
+        boolean expires = value instanceof OffsetCommitValue offset && offset.expireTimestamp() != -1;  // which one version has
+        short version = value == null ? 0 : expires ? 1 : value.highestSupportedVersion();
+        ApiMessageAndVersion written = value == null ? null : new ApiMessageAndVersion(value, version);
         return hex(CoordinatorRecord.record(key, written));
     }
 

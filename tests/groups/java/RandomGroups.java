@@ -392,13 +392,14 @@ public class RandomGroups {
     private void commitOffsets() {
         String group = offsetsGroup();
         Map.Entry<String, Integer> member = member(group);
+        boolean expires = random.nextInt(6) == 0;  // then the record has no more fields than of that version
         OffsetCommitRequestData request = new OffsetCommitRequestData().setGroupId(group).setMemberId(member.getKey()).
             setGenerationIdOrMemberEpoch(member.getValue()).setGroupInstanceId(random.nextInt(10) == 0 ? instance() : null).
-            setRetentionTimeMs(random.nextInt(6) == 0 ? 30_000 : -1);
+            setRetentionTimeMs(expires ? 30_000 : -1);
         for (String topic : several(TOPICS)) request.topics().add(new OffsetCommitRequestData.OffsetCommitRequestTopic().setName(topic).
-            setTopicId(random.nextBoolean() ? id(topic) : Uuid.ZERO_UUID).setPartitions(List.of(
+            setTopicId(!expires && random.nextBoolean() ? id(topic) : Uuid.ZERO_UUID).setPartitions(List.of(
                 new OffsetCommitRequestData.OffsetCommitRequestPartition().setPartitionIndex(random.nextInt(3)).setCommittedOffset(random.nextInt(100)).
-                    setCommittedLeaderEpoch(pick(-1, 2)).setCommittedMetadata(pick("", "m", null, "longer than it may be")))));
+                    setCommittedLeaderEpoch(expires ? -1 : pick(-1, 2)).setCommittedMetadata(pick("", "m", null, "longer than it may be")))));
         replayOffsets(-1, offsets.commitOffset(caller(ApiKeys.OFFSET_COMMIT, pick(8, 9, 10)), request).records());
     }
 
