@@ -165,5 +165,6 @@ def _not_formatted(disk: Disk, path: str) -> DirectoryProblem:
         )
     return DirectoryProblem(
         f"{path} is not formatted: it has no {FILE_NAME}. Run kraftd format first, with --config and "
-        "--cluster-id; --standalone begins a new cluster"
+        "--cluster-id; --standalone begins a new cluster, --ignore-formatted leaves this node's other "
+        "directories as they are"
     )
