@@ -14,10 +14,10 @@ from kraftd.log.data.cleanable import Cleanable, cleanable
 from kraftd.log.data.cleaning import Cleaning, Pause
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.errors import StorageError
+from kraftd.log.offset_checkpoint import CLEANED_TO, TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.log_loader import read_offsets
-from kraftd.log_dirs.offset_checkpoint import CLEANED_TO, TopicPartition
 from kraftd.wire.compaction import SECRET_BYTES, SLOT_BYTES, KeyOffsets
 from kraftd.wire.producer_snapshot import SnapshotEntry
 

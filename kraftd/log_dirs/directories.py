@@ -18,6 +18,12 @@ from kraftd.log.data.resources import Deletion, LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageError, StorageFailure
+from kraftd.log.offset_checkpoint import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    TopicPartition,
+)
 from kraftd.log_dirs import clean_shutdown
 from kraftd.log_dirs.closing import Producers, close_logs
 from kraftd.log_dirs.found_logs import Damaged, FoundLog
@@ -25,12 +31,6 @@ from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, RunAll, WriteJob, in
 from kraftd.log_dirs.log_making import LogMaking
 from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
-from kraftd.log_dirs.offset_checkpoint import (
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    TopicPartition,
-)
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
 
 Mark = tuple[TopicPartition, int]  # the high watermark of a partition

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kraftd.log.data.resources import Deletion
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import StorageError
-from kraftd.log_dirs.offset_checkpoint import TopicPartition, encode_offsets
+from kraftd.log.offset_checkpoint import TopicPartition, encode_offsets
 
 # Runs jobs, and returns the failure of each, or None. Blocks.
 RunAll = Callable[[Sequence[Callable[[], None]]], list[StorageError | None]]

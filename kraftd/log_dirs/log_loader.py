@@ -19,6 +19,14 @@ from kraftd.log.data.opening import Found, Opened, open_data_log
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.resources import Deletion
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
+from kraftd.log.offset_checkpoint import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    TopicPartition,
+    decode_offsets,
+    offsets_but_zeros,
+)
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
 from kraftd.log.partition_metadata import decode_topic_id
 from kraftd.log_dirs import clean_shutdown
@@ -31,14 +39,6 @@ from kraftd.log_dirs.names import (
     STRAY_SUFFIX,
     PartitionDirectory,
     parse_name,
-)
-from kraftd.log_dirs.offset_checkpoint import (
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    TopicPartition,
-    decode_offsets,
-    offsets_but_zeros,
 )
 from kraftd.types import METADATA_TOPIC, Uuid
 

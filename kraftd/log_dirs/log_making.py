@@ -17,8 +17,8 @@ from kraftd.log.data.opening import create_data_log
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.errors import StorageError
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.jobs import remove_tree
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.types import Uuid
 
 _OPEN_FILES = 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kraftd.log.data.data_log import DataLog
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
+from kraftd.log.offset_checkpoint import TopicPartition
 
 
 class LogTable(dict[TopicPartition, DataLog]):

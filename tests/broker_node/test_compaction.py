@@ -10,8 +10,8 @@ import pytest
 from kraftd.broker_node.effects import OfPartition
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.host.broker_logs import log_cleaning
+from kraftd.log.offset_checkpoint import decode_offsets
 from kraftd.log_dirs.cleaner import LEAST_IO_BYTES, CleanerSettings
-from kraftd.log_dirs.offset_checkpoint import decode_offsets
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,

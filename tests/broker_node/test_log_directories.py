@@ -11,7 +11,7 @@ from kraftd.answers.effects import MetadataMoved, StopRequested
 from kraftd.broker_node.partitions.replicas import Hosted, Replicas
 from kraftd.ground.pace import at_once
 from kraftd.log.errors import StorageFailure
-from kraftd.log_dirs.offset_checkpoint import HIGH_WATERMARKS, decode_offsets
+from kraftd.log.offset_checkpoint import HIGH_WATERMARKS, decode_offsets
 from kraftd.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode

@@ -66,6 +66,18 @@ def test_epochs_are_shown_with_their_first_offsets(data: Path) -> None:
     assert [row["offset"] for row in rows(path, "--from-offset", "1")] == [17]
 
 
+def test_offsets_of_a_log_directory_are_shown_with_their_partitions(tmp_path: Path) -> None:
+    for name in ("recovery-point", "log-start", "replication", "cleaner"):
+        path = tmp_path / f"{name}-offset-checkpoint"
+        path.write_text("0\n2\nbig 0 41000\na.b 12 0\n")
+        assert [(row["type"], row["offset"], row["data"]) for row in rows(path)] == [
+            (path.name, 41000, {"topic": "big", "partition": 0, "offset": 41000}),
+            (path.name, 0, {"topic": "a.b", "partition": 12, "offset": 0}),
+        ]
+    path.write_text("0\n2\nbig 0\n")
+    assert damage(path)["reason"] == "line 3 is malformed: 'big 0'"
+
+
 def test_index_entries_are_shown_up_to_kafkas_zero_padding(tmp_path: Path) -> None:
     index = tmp_path / f"{100:020d}.index"
     index.write_bytes(struct.pack(">4I", 9, 4200, 30, 9000) + bytes(800))

@@ -15,6 +15,7 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_whole
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageError, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives, nothing_unsynced_survives
+from kraftd.log.offset_checkpoint import decode_offsets, encode_offsets, offsets_but_zeros
 from kraftd.log_dirs import cleaner
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from kraftd.log_dirs.cleaner import CleanerSettings, LogCleaner
@@ -24,7 +25,6 @@ from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.log_making import LogMaking
 from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
-from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets, offsets_but_zeros
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from kraftd.wire.producer_snapshot import SnapshotEntry
 from tests.log.data.logs import NOW_MS, append, batch, content

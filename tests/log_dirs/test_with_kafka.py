@@ -15,10 +15,10 @@ from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.data.transaction_index import decode_aborted
 from kraftd.log.disk import RealDisk
+from kraftd.log.offset_checkpoint import decode_offsets, encode_offsets
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
-from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
 from kraftd.metadata_dir.files.meta_properties import read_meta_properties
 from kraftd.wire.batch import Batch, build_batch, iter_batches
 from kraftd.wire.producer_snapshot import decode_producers, encode_producers

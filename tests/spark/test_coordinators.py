@@ -22,7 +22,7 @@ from kraftd.groups.records import CoordinatorRecord, encode_record, group_record
 from kraftd.groups.transactions.records import expired_record, transaction_record
 from kraftd.groups.transactions.states import COMPLETE_ABORT, ONGOING, PREPARE_ABORT
 from kraftd.groups.transactions.transaction import Transaction
-from kraftd.log_dirs.offset_checkpoint import HIGH_WATERMARKS, encode_offsets
+from kraftd.log.offset_checkpoint import HIGH_WATERMARKS, encode_offsets
 from kraftd.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
 from kraftd.messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
 from kraftd.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey

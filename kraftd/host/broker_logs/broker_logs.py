@@ -40,11 +40,11 @@ from kraftd.log.data.reading import run_cold
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories, Mark
 from kraftd.log_dirs.full_directories import FullDirectories
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader, LogOpening, run_openings
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.effects import (
     AppendBatches,
     AssignEpoch,

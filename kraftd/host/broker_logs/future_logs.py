@@ -27,9 +27,9 @@ from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.flushing import FlushJob
 from kraftd.log.data.reading import ColdRead, run_cold
 from kraftd.log.errors import StorageError, StorageFailure
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.log_loader import LogLoader
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.effects import AppendBatches, LogStartMoved, StartLogAt, TruncateLog
 from kraftd.partition.future import ANY_EPOCH, Read, future_of, next_copy
 from kraftd.partition.partition import Partition

@@ -17,9 +17,9 @@ from kraftd.ground.pace import Pace
 from kraftd.host.ports import Log, Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.errors import StorageError
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.log_making import LogMaking
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.wire.error_code import ErrorCode
 
 BEGUN_US = 50  # of work for a future log that is there, or cannot be made

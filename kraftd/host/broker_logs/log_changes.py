@@ -20,9 +20,9 @@ from kraftd.host.ports import Log, Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.errors import DiskFull, StorageError
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.log_making import LogMaking
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.types import Uuid
 
 LOGS_PER_CALLBACK = 20  # that are asked for again at a time, once there may be room

@@ -11,10 +11,10 @@ from kraftd.log.data.cleaning import Cleaning
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.cleaner import Chosen, CleanerSettings, LogCleaner
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 LOGS_ASKED_AT_ONCE = 5_000  # for their policy: less than a millisecond

@@ -42,12 +42,12 @@ from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import ColdRead, run_cold
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log_dirs.cleaner import CleanerSettings
 from kraftd.log_dirs.directories import LogDirectories, Mark
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.messages.fetch_response import AbortedTransaction
 from kraftd.partition.effects import StartLogAt, TruncateLog
 from kraftd.redaction.batches import redacted_batches

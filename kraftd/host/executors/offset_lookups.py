@@ -15,9 +15,9 @@ from kraftd.log import timestamps
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.time_search import max_timestamp, offset_for_timestamp
 from kraftd.log.errors import StorageError
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log.partition_log import PartitionLog
 from kraftd.log_dirs.directories import LogDirectories
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 

@@ -1,5 +1,7 @@
-"""Rows of the files beside the log: `quorum-state`, `high-watermark`, `meta.properties`,
-`partition.metadata`, the indexes of a segment and `leader-epoch-checkpoint`, each recognized by its name.
+"""Rows of the files beside the log, each recognized by its name.
+
+They are `quorum-state`, `high-watermark`, `meta.properties`, `partition.metadata`, the indexes of a segment,
+`leader-epoch-checkpoint`, and a log directory's offsets (`recovery-point-offset-checkpoint` and its like).
 
 A row has `kind` "file", `type`, `offset` (None where the row is the whole file), `version` and `data`;
 content that cannot be parsed is a `damage` row.
@@ -18,6 +20,13 @@ from kraftd.configdef.properties import parse
 from kraftd.log.disk import Disk
 from kraftd.log.epochs import FILE_NAME as EPOCHS
 from kraftd.log.epochs import decode_epochs
+from kraftd.log.offset_checkpoint import (
+    CLEANED_TO,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    decode_offsets,
+)
 from kraftd.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from kraftd.log.partition_metadata import decode_topic_id
 from kraftd.log.segment import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_of_name
@@ -90,6 +99,11 @@ def _quorum_state(data: bytes) -> Entries:
     decode_quorum_state(data)
     fields = msgspec.json.decode(data.split(b"\n", 1)[0])
     yield None, fields["data_version"], fields
+
+
+def _offsets(data: bytes) -> Entries:
+    for (topic, partition), offset in decode_offsets(data).items():
+        yield offset, 0, {"topic": topic, "partition": partition, "offset": offset}
 
 
 def _high_watermark(data: bytes) -> Entries:
@@ -171,4 +185,5 @@ _WHOLE_FILES: dict[str, Callable[[bytes], Entries]] = {
     META_PROPERTIES: _meta_properties,
     PARTITION_METADATA: _partition_metadata,
     EPOCHS: _epochs,
+    **dict.fromkeys((RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANED_TO), _offsets),
 }

@@ -25,10 +25,10 @@ from kraftd.host.executors.broker_executor import BrokerExecutor
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.resources import LogResources
 from kraftd.log.errors import StorageError
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.cleaner import CleanerSettings
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
-from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE
 from kraftd.log.epochs import decode_epochs
 from kraftd.log.errors import DirectoryProblem
+from kraftd.log.offset_checkpoint import HIGH_WATERMARKS, decode_offsets
 from kraftd.log.segment import LOG_SUFFIX, offset_of_name
 from kraftd.log_dirs.names import parse_name
-from kraftd.log_dirs.offset_checkpoint import HIGH_WATERMARKS, decode_offsets
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.storage import join, list_directories, list_files, read_bytes, split_name
 
