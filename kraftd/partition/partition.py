@@ -35,7 +35,7 @@ from kraftd.partition.validation import ProduceRefusal, ValidBatch, find_refusal
 from kraftd.partition.views import BrokerView, EpochView, Registration
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
-from kraftd.wire.python_records import Buffer
+from kraftd.wire.python_batches import Buffer
 from kraftd.wire.records import NO_TIMESTAMP
 
 ACKS_ALL = -1

@@ -22,7 +22,7 @@ from kraftd.partition.replicas import NO_BROKER_EPOCH, NO_FETCHES, FetchTimes, F
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.python_records import Buffer
+from kraftd.wire.python_batches import Buffer
 from kraftd.wire.records import scan_batches
 
 MAX_SPAN = (1 << 31) - 1  # between the first and the last offset of an append

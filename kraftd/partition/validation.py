@@ -26,7 +26,7 @@ from kraftd.wire.compression import (
     is_read_by_kafka,
 )
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.python_records import Buffer
+from kraftd.wire.python_batches import Buffer
 from kraftd.wire.records import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,

@@ -7,18 +7,26 @@ from struct import Struct
 
 from kraftd.wire.crc32c import crc32c as crc32c
 from kraftd.wire.errors import DamagedRecords
+from kraftd.wire.python_batches import (
+    ATTRIBUTES_AT,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_END,
+    MAGIC,
+    MAGIC_AT,
+    Buffer,
+    HeaderFields,
+)
+from kraftd.wire.python_batches import batch_headers as batch_headers
+from kraftd.wire.python_batches import select_batches as select_batches
+from kraftd.wire.python_batches import verify_batches as verify_batches
 
-Buffer = bytes | bytearray | memoryview
-HeaderFields = tuple[int, ...]
 Fields = tuple[int, int, int, "bytes | None", "bytes | None", list[tuple["bytes | None", "bytes | None"]]]
 
-HEADER_BYTES = 61
 MOST_ERRORS = 10_000
 
-_HEADER = Struct(">qiibIhiqqqhii")
-_OFFSET = Struct(">q")
-_LENGTH_END, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT = 12, 16, 17, 21
-_LEAST_LENGTH, _MAGIC, _LEAST_RECORD_BYTES = 14, 2, 7
+_CRC_AT = 17
+_LEAST_LENGTH, _LEAST_RECORD_BYTES = 14, 7
 _CODEC, _APPEND_TIME, _CONTROL, _KNOWN, _LAST_CODEC, _ZSTD = 7, 8, 32, 0x7F, 4, 4
 _CLIENT, _COMPACTED, _SET_APPEND_TIME, _NO_ZSTD, _LENIENT, _KEEP = 1, 2, 4, 8, 16, 32
 (
@@ -108,17 +116,17 @@ class _Record:
 def _next_size(data: Buffer, at: int) -> tuple[int, tuple[int, int, int]]:
     """The size of the batch at a position, 0 if none is there; else an outcome."""
     left = len(data) - at
-    if left < _LENGTH_END:
+    if left < LENGTH_END:
         return 0, (_VALID, 0, 0)
     length = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
     if length < _LEAST_LENGTH:
         return -1, (_BAD_LENGTH, length, 0)
-    if left <= _MAGIC_AT:
+    if left <= MAGIC_AT:
         return 0, (_VALID, 0, 0)
-    magic = data[at + _MAGIC_AT]
-    if magic > _MAGIC:
+    magic = data[at + MAGIC_AT]
+    if magic > MAGIC:
         return -1, (_BAD_MAGIC, magic - 256 if magic > 127 else magic, 0)
-    return (length + _LENGTH_END if length + _LENGTH_END <= left else 0), (_VALID, 0, 0)
+    return (length + LENGTH_END if length + LENGTH_END <= left else 0), (_VALID, 0, 0)
 
 
 def _judge_batch(data: Buffer, most_bytes: int, options: int) -> tuple[int, int, int]:
@@ -126,9 +134,9 @@ def _judge_batch(data: Buffer, most_bytes: int, options: int) -> tuple[int, int,
     own, outcome = _next_size(data, 0)
     if own <= 0:
         return outcome if own else (_NO_BATCH, 0, 0)
-    if data[_MAGIC_AT] != _MAGIC:
-        return _OLD_MAGIC, data[_MAGIC_AT], 0
-    codec = data[_ATTRIBUTES_AT + 1] & _CODEC
+    if data[MAGIC_AT] != MAGIC:
+        return _OLD_MAGIC, data[MAGIC_AT], 0
+    codec = data[ATTRIBUTES_AT + 1] & _CODEC
     if options & _NO_ZSTD and codec >= _ZSTD:
         return (_UNKNOWN_CODEC, codec, 0) if codec > _LAST_CODEC else (_ZSTD_TOO_EARLY, 0, 0)
     following, outcome = _next_size(data, own)
@@ -141,8 +149,8 @@ def _judge_batch(data: Buffer, most_bytes: int, options: int) -> tuple[int, int,
         return _TOO_LARGE, own, 0
     if own < HEADER_BYTES:
         return _TOO_SHORT, own, 0
-    fields = _HEADER.unpack_from(data)
-    stored, computed = fields[4], crc32c(data[_ATTRIBUTES_AT:own])
+    fields = HEADER.unpack_from(data)
+    stored, computed = fields[4], crc32c(data[ATTRIBUTES_AT:own])
     if stored != computed:
         return _BAD_CRC, stored, computed
     if codec > _LAST_CODEC:
@@ -179,14 +187,14 @@ def judge(
         outcome = _judge_batch(data, most_bytes, options)
         if outcome[0]:
             return outcome
-        attributes = data[_ATTRIBUTES_AT + 1]
+        attributes = data[ATTRIBUTES_AT + 1]
         if attributes & _CODEC or (target > 0 and not attributes & _CONTROL):
             return _NEEDS_BODY, attributes & _CODEC, 0
-    size = int.from_bytes(data[8:12], "big", signed=True) + _LENGTH_END if len(data) >= HEADER_BYTES else 0
+    size = int.from_bytes(data[8:12], "big", signed=True) + LENGTH_END if len(data) >= HEADER_BYTES else 0
     if not HEADER_BYTES <= size <= len(data):
         return _TOO_SHORT, 0, 0
     records, at = (data[:size], HEADER_BYTES) if body is None else (body, 0)
-    fields = _HEADER.unpack_from(data)
+    fields = HEADER.unpack_from(data)
     attributes, count, append_time = fields[5], fields[12], fields[5] & _APPEND_TIME
     faults: list[tuple[int, ...]] = []
     most, differ, index = -1, False, 0
@@ -230,7 +238,7 @@ def judge(
             leader_epoch,
             options,
         )
-    return _VALID, _HEADER.unpack_from(data)
+    return _VALID, HEADER.unpack_from(data)
 
 
 def _patch(
@@ -250,16 +258,16 @@ def _patch(
     wanted = _APPEND_TIME if options & _SET_APPEND_TIME else 0
     if fields[5] & _APPEND_TIME == wanted and fields[8] == most:
         return
-    data[_ATTRIBUTES_AT] = 0
-    data[_ATTRIBUTES_AT + 1] = data[_ATTRIBUTES_AT + 1] & _KNOWN & ~_APPEND_TIME | wanted
+    data[ATTRIBUTES_AT] = 0
+    data[ATTRIBUTES_AT + 1] = data[ATTRIBUTES_AT + 1] & _KNOWN & ~_APPEND_TIME | wanted
     data[35:43] = most.to_bytes(8, "big", signed=True)
-    data[_CRC_AT : _CRC_AT + 4] = crc32c(data[_ATTRIBUTES_AT:size]).to_bytes(4, "big")
+    data[_CRC_AT : _CRC_AT + 4] = crc32c(data[ATTRIBUTES_AT:size]).to_bytes(4, "big")
 
 
 def _opened(data: Buffer) -> HeaderFields:
     """The header of one uncompressed batch. Raises DamagedRecords."""
     if len(data) >= HEADER_BYTES:
-        fields = _HEADER.unpack_from(data)
+        fields = HEADER.unpack_from(data)
         most = (len(data) - HEADER_BYTES) // _LEAST_RECORD_BYTES
         if 0 <= fields[12] <= most and not fields[5] & _CODEC:
             return fields
@@ -301,90 +309,6 @@ def decode_records(data: Buffer) -> list[tuple[object, ...]]:
     if at != len(data):
         raise DamagedRecords(f"record {fields[12] - 1} is followed by more bytes")
     return found
-
-
-def batch_headers(
-    data: Buffer, position: int, most: int, verify: bool
-) -> tuple[list[HeaderFields], int, str | None]:
-    """The headers of whole batches, the position after them, and why the next is none."""
-    if not 0 <= position <= len(data):
-        raise ValueError("the position is outside of the data")
-    found: list[HeaderFields] = []
-    while position < len(data) and len(found) < most:
-        size, reason = _look_at_batch(data, position, verify)
-        if reason is not None:
-            return found, position, reason
-        found.append(_HEADER.unpack_from(data, position))
-        position += size
-    return found, position, None
-
-
-def _look_at_batch(data: Buffer, position: int, verify: bool) -> tuple[int, str | None]:
-    """The size of the batch at a position, and why it is no whole one."""
-    left, size = len(data) - position, 0
-    if left >= _LENGTH_END:
-        size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True) + _LENGTH_END
-    if left > _MAGIC_AT and data[position + _MAGIC_AT] != _MAGIC:
-        return size, "format"
-    if left >= _LENGTH_END and size < HEADER_BYTES:
-        return size, "length"
-    if left < HEADER_BYTES or size > left:
-        return size, "truncated"
-    fields = _HEADER.unpack_from(data, position)
-    if min(fields[0], fields[6], fields[12]) < 0:
-        return size, "offsets"
-    if verify and crc32c(data[position + _ATTRIBUTES_AT : position + size]) != fields[4]:
-        return size, "checksum"
-    return size, None
-
-
-def verify_batches(data: Buffer, position: int, end_offset: int, leader_epoch: int) -> tuple[int, str | None]:
-    """The position after batches of an epoch that begin below an offset, and why the next is none."""
-    if not 0 <= position <= len(data):
-        raise ValueError("the position is outside of the data")
-    while position < len(data):
-        if len(data) - position >= 8 and _OFFSET.unpack_from(data, position)[0] >= end_offset:
-            break
-        size, reason = _look_at_batch(data, position, True)
-        if reason is None and leader_epoch >= 0 and _HEADER.unpack_from(data, position)[2] != leader_epoch:
-            reason = "leader epoch"
-        if reason is not None:
-            return position, reason
-        position += size
-    return position, None
-
-
-def select_batches(
-    data: Buffer, offset: int, max_bytes: int, end_offset: int, limit_offset: int
-) -> tuple[int, int, int]:
-    """Start and stop of the batches that an answer may have, and the bytes that are missing for one. With a
-    stop of -1 the header at the start cannot follow the one before.
-    """
-    size = len(data)
-    at, previous = 0, -1
-    first, stop, limit = -1, 0, 0
-    while at + HEADER_BYTES <= size:
-        fields = _HEADER.unpack_from(data, at)
-        base_offset, length, last = fields[0], fields[1], fields[0] + fields[6]
-        after = at + _LENGTH_END + length
-        if length < HEADER_BYTES - _LENGTH_END or not previous < base_offset <= last < limit_offset:
-            if first < 0:
-                return at, -1, 0
-            break  # what is before it is served
-        previous = last
-        if first < 0:
-            if last >= offset:
-                if last >= end_offset:
-                    return at, at, 0
-                if after > size:
-                    return at, at, after - at
-                first, stop, limit = at, after, at + max_bytes
-        elif last >= end_offset or after > size or after > limit:
-            break
-        else:
-            stop = after
-        at = after
-    return (first, stop, 0) if first >= 0 else (at, at, HEADER_BYTES)
 
 
 def _new_varint(value: int) -> bytes:

@@ -21,8 +21,8 @@ from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, de
 from kraftd.wire.compression import compress
 from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.errors import DamagedRecords
+from kraftd.wire.python_batches import Buffer
 from kraftd.wire.python_records import MOST_ERRORS as MOST_ERRORS
-from kraftd.wire.python_records import Buffer
 
 _TUPLE_OF: Any = tuple.__new__
 _AFTER_CRC = Struct(">hiqqqhii")
