@@ -32,10 +32,10 @@ async def examine(file: str | None, bootstrap: str | None, timeout_s: float) -> 
     found: list[Finding] = []
     config = None if file is None else _load(file, found)
     addresses = parse_addresses(bootstrap) if bootstrap is not None else []
-    addresses = await quorum_probe.controllers_behind(addresses, timeout_s, found)
     if config is None:
         if addresses:
-            await _Examination(None, None, timeout_s, found).examine_quorum(addresses)
+            examination = _Examination(None, None, timeout_s, found)
+            await examination.examine_quorum(await examination.controllers_behind(addresses))
         return found
     from kraftd.cli.doctor.disk_probe import identity_of, probe_directories
 
@@ -44,6 +44,7 @@ async def examine(file: str | None, bootstrap: str | None, timeout_s: float) -> 
     examination = _Examination(config, identity_of(config), timeout_s, found)
     await examination.probe_ports()
     found += await page_probe.probe_page(config, timeout_s)
+    addresses = await examination.controllers_behind(addresses)
     await examination.examine_quorum(addresses or configured_servers(config))
     return found
 
@@ -102,6 +103,7 @@ class _Examination:
         self._answering: list[Address] = []  # those of them that answer
         self._listening: set[Address] = set()  # all at which a connection was accepted
         self._named: set[str] = set()
+        self._answers: dict[Address, Answer] = {}  # of peers: a node logs a second probe
 
     @property
     def _cluster_id(self) -> str | None:
@@ -156,6 +158,21 @@ class _Examination:
             return "make room on its disk, which is full: it waits for that"
         return "read its log: it may be stopping, or be held up by a full disk"
 
+    async def controllers_behind(self, addresses: list[Address]) -> list[Address]:
+        """The addresses with the controllers that brokers name, in place of those brokers (KIP-836)."""
+        others = [one for one in addresses if not self._is_own(one)]
+        controllers = await quorum_probe.controllers_behind(
+            await self._probed(others), self._timeout_s, self._found
+        )
+        return list(dict.fromkeys([*(one for one in addresses if one not in others), *controllers]))
+
+    async def _probed(self, addresses: list[Address]) -> dict[Address, Answer]:
+        """What each address answers, which is asked once."""
+        unasked = [one for one in dict.fromkeys(addresses) if one not in self._answers]
+        answers = await peer_probe.probe_all(unasked, self._timeout_s)
+        self._answers |= zip(unasked, answers, strict=True)
+        return {one: self._answers[one] for one in addresses}
+
     async def examine_quorum(self, addresses: list[Address]) -> None:
         """Probe the peers at these addresses, the leader that one of them names, and that leader's voters."""
         answering = [*self._answering, *await self._probe_peers(addresses)]
@@ -197,9 +214,7 @@ class _Examination:
             one.security_protocol in TLS_PROTOCOLS for one in self._config.advertised_listeners
         )
         answering = []
-        for address, answer in zip(
-            resolved, await peer_probe.probe_all(resolved, self._timeout_s), strict=True
-        ):
+        for address, answer in (await self._probed(resolved)).items():
             if answer.listens:
                 self._listening.add(address)
             finding = judge_peer(answer, self._cluster_id, expects_tls=expects_tls)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
-from kraftd.cli.doctor.judge_peers import is_broker
+from kraftd.cli.doctor.judge_peers import Answer, is_broker
 from kraftd.cli.doctor.judge_quorum import (
     Member,
     judge_brokers,
@@ -20,7 +20,7 @@ from kraftd.cli.doctor.judge_quorum import (
     judge_registrations,
     judge_voters,
 )
-from kraftd.cli.doctor.peer_probe import Address, probe_all
+from kraftd.cli.doctor.peer_probe import Address
 from kraftd.cli.failures import CommandFailure
 from kraftd.cli.quorum.leader import NoLeader, Quorum, ask_leader, connect, describe_quorum, endpoint_address
 from kraftd.cli.quorum.registrations import Registration, registrations
@@ -40,13 +40,12 @@ class Leader(NamedTuple):
 
 
 async def controllers_behind(
-    addresses: list[Address], timeout_s: float, found: list[Finding]
+    answers: Mapping[Address, Answer], timeout_s: float, found: list[Finding]
 ) -> list[Address]:
-    """The addresses with the controllers that brokers name, in place of those brokers (KIP-836).
+    """The addresses that answered so, with the controllers that brokers name in place of these brokers.
 
     What a broker answers is noted in `found`. One that names no controller stays, as an address of none.
     """
-    answers = dict(zip(addresses, await probe_all(addresses, timeout_s), strict=True))
     controllers: dict[Address, None] = {}
     for address, answer in answers.items():
         named: list[Address] = []
