@@ -62,7 +62,7 @@ def forget_the_high_watermark(patch: Any) -> None:
 
 
 MUTANTS: dict[Any, tuple[tuple[str, ...], int]] = {  # the invariants that notice it, and the first seed
-    take_the_next_epoch: (("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "core"), 33),
+    take_the_next_epoch: (("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "core"), 151),
     keep_the_voters: (("L1",), 4),
     sync_nothing: (("D1",), 0),
     forget_the_high_watermark: (("K1",), 10),
