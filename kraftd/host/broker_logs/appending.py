@@ -1,13 +1,118 @@
-"""An append of the partition room, done to a log."""
+"""Appends of the partition room, done to logs: of one step, those of one log together.
+
+A producer has five batches in flight, which often come at once. Each would pay for the way to its segment,
+and for a call of the system.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from kraftd.broker_node.events import AppendEnded, AppendsEnded
+from kraftd.host.ports import Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.transaction_index import AbortedTransaction
+from kraftd.log.errors import StorageError
+from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.partition.effects import AppendBatches
+from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
+
+
+class Appends:
+    """The appends of one step, in its order. `snapshot_of` gives a partition's producers before an offset,
+    `wrote` is called with the directory of each write, and `failed` with a log that cannot be written.
+    """
+
+    def __init__(
+        self,
+        logs: Mapping[TopicPartition, DataLog],
+        ports: Ports,
+        snapshot_of: Callable[[TopicPartition, int], Iterable[SnapshotEntry]],
+        wrote: Callable[[str], None],
+        failed: Callable[[TopicPartition, DataLog, StorageError], None],
+    ) -> None:
+        self._logs = logs
+        self._ports = ports
+        self._snapshot_of = snapshot_of
+        self._wrote = wrote
+        self._failed = failed
+        self._key: TopicPartition = "", -1
+        self._waiting: list[AppendBatches] = []  # of that partition
+        self._ended: list[AppendEnded] = []
+        self._writing_ms = 0  # of them
+        self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
+
+    def __repr__(self) -> str:
+        return f"<Appends, {len(self._waiting)} wait, {len(self._ended)} ended>"
+
+    def add(self, key: TopicPartition, append: AppendBatches) -> None:
+        """Append to a log, at the latest when all effects of the step are performed."""
+        if self._waiting and key != self._key:
+            self.write()
+        self._key = key
+        self._waiting.append(append)
+
+    def write(self) -> None:
+        """Write what waits."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        began_ms = self._ports.timer.now_ms()
+        log, now_ms = self._logs.get(self._key), self._ports.wall_ms()
+        if len(waiting) > 1 and log is not None and _fit_together(log, waiting, now_ms):
+            joined = AppendBatches(
+                waiting[0].base_offset,
+                waiting[-1].end_offset,
+                tuple(header for one in waiting for header in one.headers),
+                tuple(view for one in waiting for view in one.views),
+            )
+            error = self._write(log, joined, now_ms)
+            self._note(waiting, error)
+        else:
+            for one in waiting:
+                self._note((one,), self._write(log, one, now_ms))
+        self._writing_ms += self._ports.timer.now_ms() - began_ms
+
+    def take(self) -> AppendsEnded | None:
+        """What became of the appends of the step, if there are any."""
+        self.write()
+        if not self._ended:
+            return None
+        ended, self._ended = self._ended, []
+        took_ms, self._writing_ms = self._writing_ms, 0
+        self._refusing.clear()
+        return AppendsEnded(tuple(ended), took_ms)
+
+    def _write(self, log: DataLog | None, append: AppendBatches, now_ms: int) -> ErrorCode | None:
+        key = self._key
+        if log is None or key in self._refusing:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        try:
+            append_batches(log, append, now_ms, lambda: self._snapshot_of(key, append.base_offset))
+        except StorageError as error:
+            self._failed(key, log, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self._wrote(log.parent)
+        return None
+
+    def _note(self, appends: Sequence[AppendBatches], error: ErrorCode | None) -> None:
+        if error is not None:
+            self._refusing.add(self._key)
+        self._ended += (AppendEnded(*self._key, one.base_offset, one.end_offset, error) for one in appends)
+
+
+def _fit_together(log: DataLog, appends: Sequence[AppendBatches], now_ms: int) -> bool:
+    """Return whether one write does what one after another would: no segment begins between them."""
+    if any(one.aborted for one in appends):
+        return False
+    return log.has_room(
+        sum(len(view) for one in appends for view in one.views),
+        sum(len(one.headers) for one in appends),
+        appends[-1].end_offset - 1,
+        max(header.max_timestamp_ms for one in appends for header in one.headers),
+        now_ms,
+    )
 
 
 def append_batches(

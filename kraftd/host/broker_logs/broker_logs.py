@@ -1,7 +1,7 @@
 """The logs of a broker node: loads, writes, reads and searches them, over the disk's port.
 
-An append is written at once. Flushes, cold reads, searches by time, checkpoints and deletions run in threads.
-A directory that fails goes offline with its partitions, and the node is notified.
+Appends are written in their step. Flushes, cold reads, searches by time, checkpoints and deletions run in
+threads. A directory that fails goes offline with its partitions, and the node is notified.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from kraftd.broker_node.effects import (
     SetLog,
 )
 from kraftd.broker_node.events import (
-    AppendEnded,
-    AppendsEnded,
     DirectoriesDescribed,
     DirectoryState,
     LogsFailed,
@@ -29,7 +27,7 @@ from kraftd.broker_node.events import (
 )
 from kraftd.ground.event import Event
 from kraftd.ground.pace import ROW_US, Pace, at_once
-from kraftd.host.broker_logs.appending import append_batches
+from kraftd.host.broker_logs.appending import Appends
 from kraftd.host.broker_logs.checkpoints import Checkpoints
 from kraftd.host.broker_logs.log_changes import LogChanges
 from kraftd.host.broker_logs.producer_reload import ProducerReload
@@ -99,10 +97,8 @@ class BrokerLogs:
         self._snapshot_of = snapshot_of
         self._new_producers = new_producers
         self._high_watermarks = high_watermarks
-        self._appended: list[AppendEnded] = []
-        self._writing_ms = 0  # of them
-        self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
         self.full_directories = FullDirectories(directories.resources.disk, ports.timer.now_ms)
+        self.appends = Appends(directories.logs, ports, snapshot_of, self.full_directories.wrote, self.failed)
         self._checkpoints = Checkpoints(directories, ports, self._directory_failed)
         self.changes = LogChanges(
             directories,
@@ -175,15 +171,10 @@ class BrokerLogs:
     def perform(self, effect: OfPartition) -> None:
         """Perform an effect of a partition on its log."""
         key, inner = (effect.topic, effect.partition), effect.effect
-        log = self.directories.logs.get(key)
         if isinstance(inner, AppendBatches):
-            began_ms = self._ports.timer.now_ms()
-            ended = self._append(key, log, inner)
-            self._writing_ms += self._ports.timer.now_ms() - began_ms
-            if ended.error is not None:
-                self._refusing.add(key)
-            self._appended.append(ended)
-        elif log is not None:
+            self.appends.add(key, inner)
+        elif (log := self.directories.logs.get(key)) is not None:
+            self.appends.write()
             try:
                 if isinstance(inner, AssignEpoch):
                     log.assign_epoch(inner.leader_epoch, inner.start_offset)
@@ -219,29 +210,6 @@ class BrokerLogs:
     def _not_truncated(self, key: TopicPartition) -> None:
         """A log that cannot be truncated does not serve: its partition goes offline."""
         self._note_failures((key,))
-
-    def _append(self, key: TopicPartition, log: DataLog | None, append: AppendBatches) -> AppendEnded:
-        ended = AppendEnded(*key, append.base_offset, append.end_offset)
-        if log is None or key in self._refusing:
-            return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
-        try:
-            append_batches(
-                log, append, self._ports.wall_ms(), lambda: self._snapshot_of(key, append.base_offset)
-            )
-        except StorageError as error:
-            self.failed(key, log, error)
-            return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
-        self.full_directories.wrote(log.parent)
-        return ended
-
-    def take_appended(self) -> AppendsEnded | None:
-        """The appends of the step whose effects were performed last, if there are any."""
-        if not self._appended:
-            return None
-        appended, self._appended = self._appended, []
-        took_ms, self._writing_ms = self._writing_ms, 0
-        self._refusing.clear()
-        return AppendsEnded(tuple(appended), took_ms)
 
     def flush_due(self) -> None:
         """Flush what has become due by a step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Any
 
 from kraftd.broker_node.effects import (
     BrokerFailed,
@@ -151,12 +152,12 @@ class BrokerExecutor(AnsweringExecutor):
         )
         return {
             BrokerFailed: self._failed,
-            OpenLog: self._open_log,
+            OpenLog: self._after_appends(self._open_log),
             MoveLogs: self.futures.making.begin,
             CancelMove: self.futures.cancel,
-            ReplaceLog: self.futures.replace,
-            DeleteLog: self._delete_log,
-            SetLogAside: self.logs.changes.set_aside,
+            ReplaceLog: self._after_appends(self.futures.replace),
+            DeleteLog: self._after_appends(self._delete_log),
+            SetLogAside: self._after_appends(self.logs.changes.set_aside),
             SetLog: self.logs.set,
             OfPartition: self._perform_on_log,
             FindOffsets: lookups.find,
@@ -203,7 +204,7 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _step(self, event: Event) -> None:
         super()._step(event)
-        while (appended := self.logs.take_appended()) is not None:
+        while (appended := self.logs.appends.take()) is not None:
             super()._step(appended)
         self.logs.flush_due()
         if self._waiting.rests and self._has_waiting:
@@ -223,6 +224,15 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _failed(self, effect: BrokerFailed) -> None:
         self._ports.failed(NoControllerNotified(f"{effect.reason}: the lines before say why"))
+
+    def _after_appends(self, change: Callable[[Any], object]) -> Callable[[Any], None]:
+        """A change of which log a partition has: what was to be appended goes into the one before."""
+
+        def changed(effect: Any) -> None:
+            self.logs.appends.write()
+            change(effect)
+
+        return changed
 
     def _perform_on_log(self, effect: OfPartition) -> None:
         inner = effect.effect

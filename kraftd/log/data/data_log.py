@@ -51,6 +51,15 @@ class DataLog(LogState):
             size_bytes, last_offset, max_timestamp_ms, now_ms, self.settings, self
         )
 
+    def has_room(
+        self, size_bytes: int, batch_count: int, last_offset: int, max_timestamp_ms: int, now_ms: int
+    ) -> bool:
+        """Return whether batches of that size together go into the segment that has records already."""
+        segment = self._segments[-1]
+        return segment.end_position > 0 and not segment.is_full_for(
+            size_bytes, last_offset, max_timestamp_ms, now_ms, self.settings, self, batch_count
+        )
+
     def append(
         self,
         views: Sequence[bytes | memoryview],

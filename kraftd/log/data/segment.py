@@ -96,8 +96,12 @@ class DataSegment:
         now_ms: int,
         settings: DataLogSettings,
         place: Place,
+        entry_count: int = 0,
     ) -> bool:
-        """Return whether an append of that size, last offset and largest timestamp begins a new segment."""
+        """Return whether an append of that size, last offset and largest timestamp begins a new segment.
+
+        With entry_count: or one behind it, once so many index entries are added.
+        """
         if self.end_position > settings.segment_bytes - size_bytes:
             return True
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
@@ -118,8 +122,8 @@ class DataSegment:
         offsets, times = (0, 0) if self.index is None else self.index.counts
         # The last place of the time index is for the entry that is added when the segment is closed.
         return (
-            self.offset_entries + offsets >= settings.segment_index_bytes // OFFSET_ENTRY.size
-            or self.time_entries + times >= settings.segment_index_bytes // TIME_ENTRY.size - 1
+            self.offset_entries + offsets + entry_count >= settings.segment_index_bytes // OFFSET_ENTRY.size
+            or self.time_entries + times + entry_count >= settings.segment_index_bytes // TIME_ENTRY.size - 1
         )
 
     def add(self, last_offset: int, max_timestamp_ms: int, size_bytes: int, index: SegmentIndex) -> None:
