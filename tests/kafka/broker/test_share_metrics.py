@@ -62,7 +62,7 @@ def differences(pair: BrokerPair) -> list[str]:
 
 
 def test_metrics_of_share_groups_have_kafkas_names_and_counts__kip932(pair: BrokerPair) -> None:
-    drawn = Drawn(Random(7), "read_uncommitted", "measured")
+    drawn = Drawn(Random(7), "read_uncommitted", "measured", 1)
     begin(pair, drawn)
     for _ in range(STEPS):
         request, version = drawn.draw()

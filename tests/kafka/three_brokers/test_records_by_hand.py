@@ -183,7 +183,8 @@ def test_offsets_come_from_a_file(three_brokers: Cluster, tmp_path: Path) -> Non
     assert consume(cluster, topic, "--group", group, "--max-messages", 1) == ["3"]
     offsets.write_text(f"{topic},0,2\n{topic},zero,2\n")
     refused = run_apart("groups", "reset", group, "--from-file", offsets, *bootstrap(cluster))
-    assert refused.code == 2 and f"{offsets}, line 2: it is not topic,partition,offset" in refused.err
+    said = f"{offsets}, line 2: {topic},zero,2 is not topic,partition,offset"
+    assert refused.code == 2 and said in refused.err
 
 
 def moved(cluster: Cluster, group: str, *arguments: object) -> list[dict[str, Any]]:
