@@ -56,6 +56,6 @@ class TruncationChecker(Checker):
         dropped, disk = process.files.log.last_truncation, process.files.disk
         if dropped is None or not disk.exists(dropped.path):
             self.fail("K1", f"{process!r} has truncated its log and keeps no copy")
-        batches = [one.header for one in iter_batches(disk.durable_bytes(dropped.path))]
+        batches = [one.header for one in iter_batches(disk.durable_bytes(dropped.path), verify=False)]
         if (batches[0].base_offset, batches[-1].next_offset) != (dropped.start, dropped.end):
             self.fail("K1", f"{process!r} has truncated {dropped} and keeps other records")
