@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor import peer_probe
-from kraftd.cli.doctor.directory_probe import probe_directories_of_brokers
+from kraftd.cli.doctor.directory_probe import describe_directories, judge_described, offline_directories
 from kraftd.cli.doctor.findings import Finding, note
 from kraftd.cli.doctor.judge_cluster import (
     judge_directories,
@@ -17,7 +17,7 @@ from kraftd.cli.doctor.judge_cluster import (
 from kraftd.cli.doctor.judge_leaderless import brokers_with_lost_disk, judge_leaderless
 from kraftd.cli.doctor.judge_replicas import judge_replicas
 from kraftd.cli.doctor.judge_throttles import judge_throttles
-from kraftd.cli.doctor.replica_probe import LOOPBACK, find_behind, look_at, offline_directories
+from kraftd.cli.doctor.replica_probe import LOOPBACK, find_behind, look_at
 from kraftd.cli.failures import CommandFailure
 from kraftd.client.failures import ClientFailure
 from kraftd.log.errors import StorageError
@@ -47,7 +47,9 @@ async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) ->
         return [note("brokers", "cluster", f"the metadata was not read: {text}")]
     near = any(host in LOOPBACK for host, _ in parse_addresses(bootstrap))
     seen = await look_at(image, behind, near, timeout_s)
-    offline = await offline_directories(image, brokers_with_lost_disk(image), near, timeout_s)
+    running, lost = _running(image), brokers_with_lost_disk(image)
+    described = await describe_directories(image, [*running, *lost], near, timeout_s)
+    offline = {one: offline_directories(described[one]) for one in lost if one in described}
     return [
         *judge_registered(image),
         *judge_directories(image),
@@ -55,16 +57,14 @@ async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) ->
         *judge_partitions(surveyed),
         *judge_replicas(image, behind, seen),
         *judge_throttles(image, surveyed),
-        *await probe_directories_of_brokers(image, _asked(image), near, timeout_s),
+        *(found for one in running if one in described for found in judge_described(one, described[one])),
         *await _probe_listeners(image, timeout_s, own_id),
     ]
 
 
-def _asked(image: Image) -> list[int]:
+def _running(image: Image) -> list[int]:
     """The brokers that run, the first ones of many."""
-    return [one.id for one in sorted(image.brokers.values(), key=lambda one: one.id) if not one.fenced][
-        :MAX_BROKERS
-    ]
+    return sorted(one.id for one in image.brokers.values() if not one.fenced)[:MAX_BROKERS]
 
 
 def _surveyed(image: Image) -> Survey:

@@ -22,32 +22,33 @@ REPAIR = "repair its disk, or take it out of log.dirs, and restart the broker"
 MAKE_ROOM = "make room on that disk: the broker takes no more records there"
 
 
-async def probe_directories_of_brokers(
+async def describe_directories(
     image: Image, broker_ids: Iterable[int], near: bool, timeout_s: float
-) -> list[Finding]:
-    """A finding for each broker that has all its directories, and one for each that is offline or full.
+) -> dict[int, DescribeLogDirsResponse]:
+    """The answers of brokers, each asked once. One that is not reached has none: its listeners are judged
+    elsewhere.
 
     `near`: the brokers may be on this machine, so that their loopback addresses lead to them.
     """
-    broker_ids = list(broker_ids)
+    broker_ids = list(dict.fromkeys(broker_ids))
     answers = await asyncio.gather(*(_described(image, one, near, timeout_s) for one in broker_ids))
-    return [
-        finding
-        for broker_id, answer in zip(broker_ids, answers, strict=True)
-        if answer is not None
-        for finding in judge_described(broker_id, answer)
-    ]
+    by_broker = zip(broker_ids, answers, strict=True)
+    return {broker_id: answer for broker_id, answer in by_broker if answer is not None}
 
 
 async def _described(
     image: Image, broker_id: int, near: bool, timeout_s: float
 ) -> DescribeLogDirsResponse | None:
-    """None of a broker that is not reached: its listeners are judged elsewhere."""
     try:
         async with await connected(image, broker_id, near, timeout_s) as broker:
             return await broker.ask(DescribeLogDirsRequest([]), DescribeLogDirsResponse)
     except ClientFailure:
         return None
+
+
+def offline_directories(answer: DescribeLogDirsResponse) -> tuple[str, ...]:
+    """The log directories that a broker calls offline."""
+    return tuple(one.log_dir for one in answer.results if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 def judge_described(broker_id: int, answer: DescribeLogDirsResponse) -> Iterator[Finding]:

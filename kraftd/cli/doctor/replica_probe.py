@@ -205,23 +205,6 @@ async def _accepted_s(broker: Connection, timeout_s: float) -> float:
     return time.monotonic() - began_s
 
 
-async def offline_directories(
-    image: Image, broker_ids: Sequence[int], near: bool, timeout_s: float
-) -> dict[int, tuple[str, ...]]:
-    """The log directories that these brokers call offline, of those that answer."""
-    paths = await asyncio.gather(*(_offline(image, one, near, timeout_s) for one in broker_ids))
-    return dict(zip(broker_ids, paths, strict=True))
-
-
-async def _offline(image: Image, broker_id: int, near: bool, timeout_s: float) -> tuple[str, ...]:
-    try:
-        async with await connected(image, broker_id, near, timeout_s) as broker:
-            answer = await broker.ask(DescribeLogDirsRequest([]), DescribeLogDirsResponse)
-    except ClientFailure:
-        return ()
-    return tuple(one.log_dir for one in answer.results if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR)
-
-
 async def _full_directories(follower: Connection, examples: Sequence[Example]) -> tuple[str, ...]:
     """The follower's directories that have one of the partitions and hardly any room."""
     wanted = [DescribableLogDirTopic(name, indexes) for name, indexes in _by_topic(examples).items()]
