@@ -44,8 +44,7 @@ class Repeating:
         """Do it after its time, or for once after another one."""
         self.rests = self._is_needed is not None and not self._is_needed()
         wait_ms = self._rest_ms if self.rests else self.every_ms
-        now_ms = self._timer.now_ms()
-        at_ms = next_tick_ms(now_ms, wait_ms) if after_ms is None else now_ms + after_ms
+        at_ms = next_tick_ms(self._timer.now_ms(), wait_ms, after_ms)
         self._handle = self._timer.call_at(at_ms, self._due)
 
     def wake(self) -> None:

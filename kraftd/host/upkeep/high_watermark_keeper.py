@@ -30,8 +30,7 @@ class HighWatermarkKeeper:
 
     def start(self, first_ms: int | None = None) -> None:
         """Poll from then on."""
-        now_ms = self._timer.now_ms()
-        at_ms = next_tick_ms(now_ms, self._interval_ms) if first_ms is None else now_ms + first_ms
+        at_ms = next_tick_ms(self._timer.now_ms(), self._interval_ms, first_ms)
         self._alarm = self._timer.call_at(at_ms, self._poll)
 
     def stop(self) -> None:

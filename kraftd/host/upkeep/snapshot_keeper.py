@@ -114,8 +114,7 @@ class SnapshotKeeper:
 
     def start(self, first_poll_ms: int | None = None) -> None:
         """Poll from then on."""
-        now_ms = self._timer.now_ms()
-        at_ms = next_tick_ms(now_ms, POLL_MS) if first_poll_ms is None else now_ms + first_poll_ms
+        at_ms = next_tick_ms(self._timer.now_ms(), POLL_MS, first_poll_ms)
         self._alarm = self._timer.call_at(at_ms, self._poll_again)
 
     def stop(self) -> None:
