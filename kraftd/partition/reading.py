@@ -119,13 +119,10 @@ def end_offset_for_epoch(
     error = partition.check_readable(current_leader_epoch, only_leader=only_leader)
     if error is not ErrorCode.NONE:
         return error
-    return _end_of_epoch(partition, leader_epoch) or OffsetAndEpoch(NO_OFFSET, NO_EPOCH)
-
-
-def _end_of_epoch(partition: Partition, leader_epoch: int) -> OffsetAndEpoch | None:
+    nowhere = OffsetAndEpoch(NO_OFFSET, NO_EPOCH)
     if leader_epoch == NO_EPOCH:
-        return None
-    return partition.epochs.end_offset_for(leader_epoch, partition.log_end_offset)
+        return nowhere
+    return partition.epochs.end_offset_for(leader_epoch, partition.log_end_offset) or nowhere
 
 
 # --- ListOffsets ---

@@ -19,7 +19,7 @@ _LAST_OFFSET_DELTA = Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
 _LEADER_EPOCH = Struct(">i")
 _LEADER_EPOCH_AT = 12
-NO_EPOCH = -1
+_ANY_EPOCH = -1
 
 REMEDY = (
     "What comes before and after it can be read. Restore the file from a copy or, with other replicas, move "
@@ -124,7 +124,7 @@ class SegmentRead(NamedTuple):
         while end < len(view) and reason is None:
             # The checksum does not cover the leader epoch.
             epoch, end_offset = self.epochs.span_of(_START.unpack_from(view, end)[0])
-            end, reason = ENGINE.verify_batches(view, end, end_offset, NO_EPOCH if epoch is None else epoch)
+            end, reason = ENGINE.verify_batches(view, end, end_offset, _ANY_EPOCH if epoch is None else epoch)
         if not end:
             if reason == "leader epoch":
                 (found,) = _LEADER_EPOCH.unpack_from(view, _LEADER_EPOCH_AT)
