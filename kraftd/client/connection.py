@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from kraftd.client.failures import NoAnswer, Unreachable
+from kraftd.client.failures import NO_ANSWER, NO_CONNECTION, NoAnswer, Unreachable
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.net.splitter import other_protocol
@@ -164,7 +164,7 @@ class Connection:
                 await self._writer.drain()
                 message = await future
         except TimeoutError:
-            raise NoAnswer(f"{self.address}: no answer in time") from None
+            raise NoAnswer(f"{self.address}: {NO_ANSWER}") from None
         except OSError as error:
             raise self._failure(reason(error)) from None
         finally:
@@ -198,8 +198,9 @@ class Connection:
                     ssl=context,
                     server_hostname=self.host if context else None,
                 )
-        except TimeoutError:
-            raise NoAnswer(f"{self.address}: no answer in time") from None
+        except TimeoutError:  # with TLS, the handshake may be what takes too long
+            what = NO_CONNECTION if context is None else NO_ANSWER
+            raise NoAnswer(f"{self.address}: {what}") from None
         except ssl.SSLError as error:
             raise self._failure(f"TLS: {error.reason or error}") from None
         except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+NO_ANSWER, NO_CONNECTION = "no answer in time", "no connection in time"
+
 
 class ClientFailure(Exception):
     """The base of all failures of a client."""
@@ -12,7 +14,7 @@ class Unreachable(ClientFailure):
 
 
 class NoAnswer(Unreachable):
-    """No answer came in time: a node may be frozen, or its host gone."""
+    """No answer came in time, as of a frozen node, or no connection, as to a host that is gone."""
 
 
 class Refused(ClientFailure):

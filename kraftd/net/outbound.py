@@ -66,8 +66,8 @@ class Handler(Protocol):
     def lost(self, address: Address, reason: str) -> None:
         """The connection was refused, or lost by the other side; called before its requests fail."""
 
-    def silent(self, address: Address) -> None:
-        """No answer came in time; called before the requests fail."""
+    def silent(self, address: Address, reason: str) -> None:
+        """No answer came in time, or no connection; called before the requests fail."""
 
 
 class Timer(Protocol):
@@ -378,7 +378,7 @@ class Channel:
         if failure is Failure.UNREACHABLE:
             handler.lost(self.address, reason)
         else:
-            handler.silent(self.address)
+            handler.silent(self.address, reason)
         for tag in tags:
             handler.failed(tag, failure)
 
@@ -415,7 +415,8 @@ class Channel:
             self._timer = self._outbound.wiring.call_later_ms(1, self._check_deadline)
         else:
             self._timeouts += 1
-            self._end("no answer in time", Failure.TIMED_OUT)
+            is_open = self._link is not None and self._link.is_open
+            self._end("no answer in time" if is_open else "no connection in time", Failure.TIMED_OUT)
 
     def __repr__(self) -> str:
         state = "closed" if self._link is None else "ready" if self._ready else "opening"
@@ -432,6 +433,11 @@ class Link:
         self._traffic = channel.traffic
         self._receiver = FrameReceiver(MAX_RESPONSE_BYTES)
         self._transport: Transport | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the other side has accepted the connection."""
+        return self._transport is not None
 
     def write(self, parts: list[Any]) -> None:
         if self._transport is not None:

@@ -354,7 +354,7 @@ def test_the_survivor_of_a_lost_majority_reports_the_missing_voters(tmp_path: Pa
         assert ready(listener)["ready"] is False
         options = ("--bootstrap", f"127.0.0.1:{ports[survivor]}", "--timeout", "0.5")
         # What it knows first of a killed node may be that the connection ended.
-        reported = "nothing listens there; start the controller there"
+        reported = "nothing listens there; start the node there"
         wait_until(
             lambda: run("quorum", "describe", *options).err.count(reported) == 2, "it has tried both again"
         )

@@ -149,9 +149,7 @@ def test_without_a_leader_each_peer_that_does_not_help_is_named(
 ) -> None:
     harness.node.leadership.changed(LeadershipChanged(9, None))
     monkeypatch.setattr(type(harness.node.core), "leader_answers", property(lambda _: False))
-    trouble = (
-        "node 2 at c2:9093: the connection is refused: nothing listens there; start the controller there"
-    )
+    trouble = "node 2 at c2:9093: the connection is refused: nothing listens there; start the node there"
     ((severity, what, details),) = found(harness, troubles=[trouble])
     assert (severity, details) == (CRITICAL, [trouble])
     assert what.startswith("No controller leads: nothing can be created")

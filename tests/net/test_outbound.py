@@ -50,6 +50,7 @@ class World:
     def __init__(self, times: Times = TIMES) -> None:
         self.ms = 1000
         self.notified: list[tuple[Any, ...]] = []
+        self.silences: list[str] = []
         self.opened: list[Link] = []
         self.transport = MemoryTransport()
         self._soon: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
@@ -84,7 +85,8 @@ class World:
     def lost(self, address: Address, reason: str) -> None:
         self.notified.append(("lost", address.node_id))
 
-    def silent(self, address: Address) -> None: ...
+    def silent(self, address: Address, reason: str) -> None:
+        self.silences.append(reason)
 
     @property
     def timers(self) -> int:
@@ -286,6 +288,7 @@ def test_a_silent_peers_requests_time_out_without_a_notified_loss() -> None:
     assert world.notified == []
     world.wait(1)
     assert world.notified == [("failed", "first", Failure.TIMED_OUT)]
+    assert world.silences == ["no answer in time"]
     assert world.transport.closed
     world.send("again")
     assert len(world.opened) == 2
@@ -328,6 +331,7 @@ def test_requests_to_an_unreachable_peer_time_out_too() -> None:
     world.send("vote")
     world.wait(2001)
     assert world.notified == [("failed", "vote", Failure.TIMED_OUT)]
+    assert world.silences == ["no connection in time"]
     world.connect()
     assert world.transport.closed  # it came too late
 

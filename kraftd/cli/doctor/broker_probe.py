@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from kraftd.log.errors import StorageError
 
 if TYPE_CHECKING:
     from kraftd.metadata.image import Image
+    from kraftd.metadata.state import BrokerState
     from kraftd.metrics.state.survey import Survey
     from kraftd.types import Endpoint
 
@@ -48,7 +50,10 @@ async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) ->
     near = any(host in LOOPBACK for host, _ in parse_addresses(bootstrap))
     seen = await look_at(image, behind, near, timeout_s)
     running, lost = _running(image), brokers_with_lost_disk(image)
-    described = await describe_directories(image, [*running, *lost], near, timeout_s)
+    described, listeners = await asyncio.gather(
+        describe_directories(image, [*running, *lost], near, timeout_s),
+        _probe_listeners(image, timeout_s, own_id, near),
+    )
     offline = {one: offline_directories(described[one]) for one in lost if one in described}
     return [
         *judge_registered(image),
@@ -58,7 +63,7 @@ async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) ->
         *judge_replicas(image, behind, seen),
         *judge_throttles(image, surveyed),
         *(found for one in running if one in described for found in judge_described(one, described[one])),
-        *await _probe_listeners(image, timeout_s, own_id),
+        *listeners,
     ]
 
 
@@ -79,19 +84,23 @@ def _surveyed(image: Image) -> Survey:
             return found
 
 
-async def _probe_listeners(image: Image, timeout_s: float, own_id: int | None) -> list[Finding]:
-    asked = list(_listeners(image, own_id))
+async def _probe_listeners(image: Image, timeout_s: float, own_id: int | None, near: bool) -> list[Finding]:
+    asked = list(_listeners(image, own_id, near))
     addresses = [(one.host, one.port) for _, one in asked]
     answers = await peer_probe.probe_all(addresses, timeout_s)
     return [
-        judge_endpoint(broker_id, endpoint, answer, is_own=broker_id == own_id)
-        for (broker_id, endpoint), answer in zip(asked, answers, strict=True)
+        judge_endpoint(one.id, endpoint, answer, is_fenced=one.fenced, is_own=one.id == own_id)
+        for (one, endpoint), answer in zip(asked, answers, strict=True)
     ]
 
 
-def _listeners(image: Image, own_id: int | None) -> Iterator[tuple[int, Endpoint]]:
-    """The listeners of brokers that run; a loopback address is asked on the broker's own machine only."""
+def _listeners(image: Image, own_id: int | None, near: bool) -> Iterator[tuple[BrokerState, Endpoint]]:
+    """The listeners of brokers that are not shut down.
+
+    A loopback address is asked if it may lead to the broker: of this machine's, or if `near`.
+    """
     for one in sorted(image.brokers.values(), key=lambda one: one.id)[:MAX_BROKERS]:
         for endpoint in one.listeners:
-            if not one.fenced and (one.id == own_id or endpoint.host not in LOOPBACK):
-                yield one.id, endpoint
+            is_down = one.fenced and one.in_controlled_shutdown
+            if not is_down and (near or one.id == own_id or endpoint.host not in LOOPBACK):
+                yield one, endpoint

@@ -35,7 +35,7 @@ async def examine(file: str | None, bootstrap: str | None, timeout_s: float) -> 
     if config is None:
         if addresses:
             examination = _Examination(None, None, timeout_s, found)
-            await examination.examine_quorum(await examination.controllers_behind(addresses))
+            await examination.examine_quorum(await examination.controllers_behind(addresses), "node")
         return found
     from kraftd.cli.doctor.disk_probe import identity_of, probe_directories
 
@@ -173,12 +173,16 @@ class _Examination:
         self._answers |= zip(unasked, answers, strict=True)
         return {one: self._answers[one] for one in addresses}
 
-    async def examine_quorum(self, addresses: list[Address]) -> None:
-        """Probe the peers at these addresses, the leader that one of them names, and that leader's voters."""
+    async def examine_quorum(self, addresses: list[Address], kind: str = "controller") -> None:
+        """Probe the peers at these addresses, the leader that one of them names, and that leader's voters.
+
+        `kind` is the word for what is known of the nodes there.
+        """
         answering = [*self._answering, *await self._probe_peers(addresses)]
         if not answering:
-            unanswered = note("voters", "quorum", "no controller answers: the quorum was not asked")
-            self._found.append(unanswered)
+            places = ", ".join(map(address_text, dict.fromkeys(addresses)))
+            why = f"no {kind} answers at {places}" if addresses else "no controller is known"
+            self._found.append(note("voters", "quorum", f"the quorum was not asked: {why}"))
             return
         text = ",".join(address_text(one) for one in dict.fromkeys(answering))
         leader = await quorum_probe.probe_quorum(text, self._timeout_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem, replace_log, warning
-from kraftd.cli.doctor.judge_peers import Answer
+from kraftd.cli.doctor.judge_peers import HANGS, LOOK, Answer
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import BrokerState
 from kraftd.metrics.state.survey import Group, Survey
@@ -93,13 +93,22 @@ def judge_partitions(found: Survey) -> Iterator[Finding]:
         yield ok("partitions", "cluster", "each partition has a leader, and all replicas are in sync")
 
 
-def judge_endpoint(broker_id: int, endpoint: Endpoint, answer: Answer, *, is_own: bool) -> Finding:
+def judge_endpoint(
+    broker_id: int, endpoint: Endpoint, answer: Answer, *, is_own: bool, is_fenced: bool = False
+) -> Finding:
     """Whether a listener that a broker advertises accepts connections of this machine.
 
-    `is_own`: it is the broker of this machine.
+    `is_own`: it is the broker of this machine. That of a fenced one tells whether its process runs.
     """
     node = f"node {broker_id}"
     where = f"{endpoint.listener} at {address_text((endpoint.host, endpoint.port))}"
+    if answer.hangs:
+        return problem("brokers", node, f"its listener {where} {HANGS}", LOOK)
+    if is_fenced:
+        if answer.listens:
+            text = f"its listener {where} answers, but the controllers get no heartbeats of it"
+            return note("brokers", node, text, "read its log, and check its link to the controllers")
+        return note("brokers", node, f"its listener {where} cannot be reached from here ({answer.failure})")
     if answer.listens:
         return ok("brokers", node, f"its listener {where} accepts connections")
     text = f"its listener {where} is advertised, and cannot be reached from here ({answer.failure})"

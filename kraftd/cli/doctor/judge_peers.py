@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
+from kraftd.client.failures import NO_ANSWER
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 
+HANGS = "accepts connections and answers nothing"
+LOOK = (
+    "look at its process: it hangs, is stopped or frozen (kill -CONT), waits for a disk, or gets no "
+    "processor time; if it is slow only, a longer --timeout shows that"
+)
 UPGRADE = "upgrade that node, or set the feature's level down (kafka-features.sh downgrade)"
 
 
@@ -28,6 +34,11 @@ class Answer(NamedTuple):
     elapsed_ms: float = 0.0
     listens: bool = True
 
+    @property
+    def hangs(self) -> bool:
+        """Return whether a connection was accepted, and nothing came in any protocol."""
+        return self.listens and self.failure == NO_ANSWER and not self.speaks
+
 
 def judge_peer(answer: Answer, cluster_id: str | None, *, expects_tls: bool) -> Finding:
     """The finding of one address. cluster_id is the one that is expected, None for any."""
@@ -40,6 +51,8 @@ def judge_peer(answer: Answer, cluster_id: str | None, *, expects_tls: bool) -> 
         if answer.speaks == "PLAINTEXT":
             protocol = "correct security.protocol, or the address"
             return problem("peers", answer.at, "it speaks PLAINTEXT, and TLS was tried", protocol)
+        if answer.hangs:
+            return problem("peers", answer.at, f"it {HANGS}", LOOK)
         return _as_trouble(answer)
     if is_broker(answer):
         return _as_trouble(answer)
@@ -131,7 +144,7 @@ def judge_port(
         return problem("ports", at, f"it cannot be bound: {refused}", "correct listeners")
     if answer.failure and not answer.speaks and held_up:
         text = f"this node runs and does not serve ({answer.failure})"
-        return problem("ports", at, text, held_up)
+        return problem("ports", at, text, LOOK if answer.hangs else held_up)
     if answer.failure and answer.speaks not in ("TLS", "SASL", "PLAINTEXT"):
         what = f"a process that speaks {answer.speaks}" if answer.speaks else "another process"
         text = f"{what} has the port ({answer.failure})"

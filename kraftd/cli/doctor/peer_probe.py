@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from kraftd.cli.doctor.judge_peers import Answer
 from kraftd.cli.quorum.leader import CONTROLLERS
 from kraftd.client.connection import CLOSED, Connection, Plaintext, default_setup
-from kraftd.client.failures import ClientFailure
+from kraftd.client.failures import NO_CONNECTION, ClientFailure
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
@@ -56,7 +56,7 @@ async def probe(address: Address, timeout_s: float, *, is_own: bool = False) -> 
         closed = text.startswith(CLOSED)
         if closed and is_own:
             return Answer(at, text, "")
-        listens = await _listens(address, timeout_s)
+        listens = text != NO_CONNECTION and await _listens(address, timeout_s)
         return Answer(at, text, await _speaks(address, timeout_s, closed) if listens else "", listens=listens)
 
 

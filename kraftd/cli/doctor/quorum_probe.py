@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
@@ -24,10 +23,13 @@ from kraftd.cli.doctor.peer_probe import Address
 from kraftd.cli.failures import CommandFailure
 from kraftd.cli.quorum.leader import NoLeader, Quorum, ask_leader, connect, describe_quorum, endpoint_address
 from kraftd.cli.quorum.registrations import Registration, registrations
-from kraftd.client.failures import ClientFailure
+from kraftd.client.failures import ClientFailure, NoAnswer
 from kraftd.types import address_text
 
 DEFAULT_SESSION_TIMEOUT_MS = 9_000
+GETS_NONE = "and gets no answer in time to what it forwards to the controllers"
+NAMES_NONE = "and names no controllers"
+NAME_THEM = "examine the controllers that its file names: kraftd doctor --bootstrap HOST:PORT,..."
 
 
 class Leader(NamedTuple):
@@ -44,20 +46,29 @@ async def controllers_behind(
 ) -> list[Address]:
     """The addresses that answered so, with the controllers that brokers name in place of these brokers.
 
-    What a broker answers is noted in `found`. One that names no controller stays, as an address of none.
+    What a broker answers is noted in `found`, or why it names no controllers.
     """
     controllers: dict[Address, None] = {}
     for address, answer in answers.items():
-        named: list[Address] = []
-        if not answer.failure and is_broker(answer):
-            with suppress(CommandFailure, ClientFailure):
-                quorum = await ask_leader(address_text(address), timeout_s)
-                texts = [own[0] for own in quorum.endpoints.values() if own]
-                named = [endpoint_address(one) for one in texts]
+        if answer.failure or not is_broker(answer):
+            controllers[address] = None
+            continue
+        try:
+            quorum = await ask_leader(address_text(address), timeout_s)
+            named = [endpoint_address(own[0]) for own in quorum.endpoints.values() if own]
+        except NoAnswer:
+            found.append(problem("peers", answer.at, f"a broker answers, {GETS_NONE}", NAME_THEM))
+            continue
+        except (CommandFailure, ClientFailure) as failure:
+            why = " ".join(str(failure).split()).removeprefix(f"{answer.at}: ")
+            found.append(problem("peers", answer.at, f"a broker answers, {NAMES_NONE}: {why}", NAME_THEM))
+            continue
         if named:
             names = ", ".join(map(address_text, named))
             found.append(ok("peers", answer.at, f"a broker answers, and names the controllers {names}"))
-        controllers |= dict.fromkeys(named or [address])
+        else:
+            found.append(note("peers", answer.at, f"a broker answers, {NAMES_NONE}", NAME_THEM))
+        controllers |= dict.fromkeys(named)
     return list(controllers)
 
 

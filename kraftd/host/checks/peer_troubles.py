@@ -37,14 +37,15 @@ _REASONS = (
     (r"refused", "the connection is refused: nothing listens there", "start"),
     (r"speaks TLS", "it speaks TLS, and this node PLAINTEXT", "protocol"),
     (r"speaks HTTP", "an HTTP server answers there, no controller", "address"),
-    (r"no answer in time|timed out", "it does not answer in time", "network"),
-    (r"unreachable|no route", "there is no route to it", "network"),
+    (r"no answer in time", "it does not answer in time", "silent"),
+    (r"no connection in time|timed out", "its host does not answer in time", "network"),
+    (r"unreachable|no route", "there is no route to it", "route"),
     (r"closed by the other side|closed the connection($| at)|reset", CLOSED, "closed"),
     (r"cannot be read|does not speak Kafka|speaks \w+", "it does not speak Kafka's protocol", "address"),
 )
 _REMEDIES = {
     "names": "correct the name, or the resolver of this machine",
-    "start": "start the controller there, or correct the address",
+    "start": "start the node there, or correct the address",
     "protocol": "use the security protocol of that listener (listener.security.protocol.map)",
     "closed": (
         "read the log of the node there: it may be stopping, or be held up by a full disk; if it runs well, "
@@ -56,7 +57,12 @@ _REMEDIES = {
     "keystore": "correct ssl.keystore of this node, or ssl.truststore of that one",
     "denied": "allow this node's principal CLUSTER_ACTION there, or name it in super.users",
     "address": "correct the address",
-    "network": "check that host and the network to it",
+    "silent": (
+        "see whether its process hangs or is frozen, or its machine is overloaded; then check "
+        "the network to it"
+    ),
+    "route": "check that host and the network to it",
+    "network": "check that host and the network to it; if both are well, its process hangs",
     "cluster": "format this node with the cluster id of that quorum, or correct the address",
     "broker": "name controllers, not brokers, in controller.quorum.bootstrap.servers",
     "voter": (
@@ -322,7 +328,7 @@ def _explain(reason: str) -> tuple[str, str]:
     for pattern, text, remedy in _REASONS:
         if re.search(pattern, reason, re.I):
             return text + (f" ({reason})" if remedy in _WITH_DETAIL else ""), remedy
-    return reason, "network"
+    return reason, "route"
 
 
 def _leader_id(message: Message) -> int:

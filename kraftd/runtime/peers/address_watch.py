@@ -122,8 +122,8 @@ class AddressWatch:
     def lost(self, address: Address, reason: str) -> None:
         self._reasons[address] = reason
 
-    def silent(self, address: Address) -> None:
-        self._reasons[address] = "no answer in time"
+    def silent(self, address: Address, reason: str) -> None:
+        self._reasons[address] = reason
 
     def _close_if_idle(self) -> None:
         if not self._in_flight:

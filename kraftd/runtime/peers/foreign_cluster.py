@@ -44,7 +44,7 @@ class ForeignCluster:
     def lost(self, address: Address, reason: str) -> None:
         """Do nothing: the next refusal asks again."""
 
-    def silent(self, address: Address) -> None:
+    def silent(self, address: Address, reason: str) -> None:
         """Do nothing: the next refusal asks again."""
 
     def stop(self) -> None:

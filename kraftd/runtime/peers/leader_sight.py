@@ -78,8 +78,8 @@ class LeaderSight:
     def lost(self, address: Address, reason: str) -> None:
         self._reason = reason
 
-    def silent(self, address: Address) -> None:
-        self._reason = "no answer in time"
+    def silent(self, address: Address, reason: str) -> None:
+        self._reason = reason
 
     def _end(self, address: Address, failure: str) -> None:
         self.latest = Sight(address.node_id, self._clock.now_ms(), failure=failure)

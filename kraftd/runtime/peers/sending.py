@@ -126,8 +126,8 @@ class QuorumPeers:
         self._in_flight.pop(tag, None)
         self._step(raft_events.SendFailed(tag, _ERRORS[failure]))  # type: ignore[arg-type]
 
-    def silent(self, address: Address) -> None:
-        self._troubles.unreachable(address.node_id, _at(address), "no answer in time")
+    def silent(self, address: Address, reason: str) -> None:
+        self._troubles.unreachable(address.node_id, _at(address), reason)
 
     def lost(self, address: Address, reason: str) -> None:
         self._log.debug("connection lost", node=address.node_id, at=_at(address), reason=reason)
@@ -157,7 +157,7 @@ class ControllerPeer:
 
     def lost(self, address: Address, reason: str) -> None: ...
 
-    def silent(self, address: Address) -> None: ...
+    def silent(self, address: Address, reason: str) -> None: ...
 
 
 def _at(address: Address) -> str:

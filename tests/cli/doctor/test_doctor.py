@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import json
 import socket
@@ -13,14 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli.doctor.quorum_probe import Leader
+from kraftd.cli.doctor.findings import Finding
+from kraftd.cli.doctor.judge_peers import Answer
+from kraftd.cli.doctor.quorum_probe import Leader, controllers_behind
 from kraftd.cli.quorum.leader import Quorum
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftd.messages.broker_registration_request import Feature as BrokerFeature
+from kraftd.messages.broker_registration_request import Listener as BrokerListener
 from kraftd.messages.controller_registration_request import (
     ControllerRegistrationRequest,
     Feature,
     Listener,
 )
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
+from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftd.metadata.features import supported_features
 from testkit.process import free_port, wait_until
 from tests.cli.run import run, started, tree, write_config
 from tests.runtime.daemon_process import Client
@@ -205,6 +214,69 @@ def test_a_silent_voter_whose_port_accepts_connections_is_held_up(
     texts = {one["subject"]: one["text"] for one in found if one["area"] == "voters"}
     assert texts["node 2"] == "a voter that runs, silent for 60 s"
     assert texts["node 3"] == "a voter, silent for 60 s"
+
+
+def test_a_node_that_hangs_differs_from_a_host_that_is_gone_and_from_a_free_port() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as hung,
+        socket.create_server(("127.0.0.1", 0), backlog=0) as gone,
+        socket.create_connection(gone.getsockname()),  # fills its queue: packets of further ones are dropped
+    ):
+        addresses = [
+            f"127.0.0.1:{port}" for port in (hung.getsockname()[1], gone.getsockname()[1], free_port())
+        ]
+        found = examined("--bootstrap", ",".join(addresses), "--timeout", "0.5", code=1)
+    texts = {one["subject"]: one["text"] for one in found}
+    assert [texts[one] for one in addresses] == [
+        "it accepts connections and answers nothing",
+        "its host does not answer in time",
+        "the connection is refused: nothing listens there",
+    ]
+    assert texts["quorum"] == f"the quorum was not asked: no node answers at {', '.join(addresses)}"
+
+
+def test_a_registered_broker_that_hangs_is_reported_before_and_after_it_is_fenced(
+    running: tuple[Path, int],
+) -> None:
+    at = f"127.0.0.1:{running[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        client = Client(running[1])
+        listener = BrokerListener("PLAINTEXT", *hung.getsockname(), 0)
+        features = [BrokerFeature(name, *levels) for name, levels in supported_features().items()]
+        request = BrokerRegistrationRequest(
+            GHOST, CLUSTER_ID, b"g" * 16, [listener], features, log_dirs=(b"d" * 16,), rack=None
+        )
+        epoch = client.call(request, 4).broker_epoch
+        texts = []
+        for wants_fence in (False, True):
+            assert not client.call(BrokerHeartbeatRequest(GHOST, epoch, epoch, wants_fence), 1).error_code
+            found = examined("--bootstrap", at, "--timeout", "0.5", code=1)
+            texts.append([one["text"] for one in found if one["subject"] == f"node {GHOST}"])
+        client.call(UnregisterBrokerRequest(GHOST), 0)
+        client.close()
+    hangs = f"its listener PLAINTEXT at 127.0.0.1:{listener.port} accepts connections and answers nothing"
+    fenced = "this broker is fenced: it leads no partition and gets no clients"
+    assert texts == [[hangs], [fenced, hangs]]
+
+
+def test_a_broker_that_gets_no_answer_of_the_controllers_is_no_wrong_address() -> None:
+    asked = Answer("", served=frozenset({0, 18}))
+    found: list[Finding] = []
+    with socket.create_server(("127.0.0.1", 0)) as forwards:
+        own = forwards.getsockname()
+        addresses = {
+            own: asked._replace(at="a broker"),
+            ("127.0.0.1", free_port()): asked._replace(at="another"),
+        }
+        assert asyncio.run(controllers_behind(addresses, 0.4, found)) == []
+    assert [(one.subject, one.is_wrong, one.text.partition(": ")[0]) for one in found] == [
+        (
+            "a broker",
+            True,
+            "a broker answers, and gets no answer in time to what it forwards to the controllers",
+        ),
+        ("another", True, "a broker answers, and names no controllers"),
+    ]
 
 
 def test_the_table_lists_the_worst_findings_first_and_counts_them(tmp_path: Path) -> None:

@@ -171,7 +171,9 @@ def test_a_directory_of_another_cluster_is_a_problem() -> None:
     ("answer", "text"),
     [
         (Answer("h:1", "Connection refused"), "the connection is refused: nothing listens there"),
-        (Answer("h:1", "no answer in time"), "it does not answer in time"),
+        (Answer("h:1", "no answer in time"), "it accepts connections and answers nothing"),
+        (Answer("h:1", "no connection in time", listens=False), "its host does not answer in time"),
+        (Answer("h:1", "no answer in time", listens=False), "it does not answer in time"),
         (Answer("h:1", "it closed the connection", "TLS"), "it speaks TLS, and this node PLAINTEXT"),
         (Answer("h:1", "it closed the connection", "HTTP"), "an HTTP server answers there, no controller"),
         (Answer("h:1", "TLS: WRONG_VERSION_NUMBER", "PLAINTEXT"), "it speaks PLAINTEXT, and TLS was tried"),
@@ -212,6 +214,8 @@ def test_the_nodes_port_is_found_free_or_used_by_itself_or_by_another() -> None:
     held_up = judge_port("h:1", "in use", closed, "A", held_up="make room")
     assert (held_up.level, held_up.remedy) == (Level.PROBLEM, "make room")
     assert held_up.text.startswith("this node runs and does not serve")
+    frozen = judge_port("h:1", "in use", Answer("h:1", "no answer in time"), "A", held_up="make room")
+    assert "frozen" in frozen.remedy
     assert "full disk" in judge_peer(closed, None, expects_tls=False).remedy
 
 
