@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kraftd.log.data.batches import VerifiedBatch
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.opening import Found, create_data_log, open_data_log
 from kraftd.log.data.resources import LogResources
@@ -26,7 +25,7 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import RealDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
-from kraftd.wire.batch import build_batch
+from kraftd.wire.batch import build_batch, parse_header
 
 Figures = dict[str, float]
 
@@ -51,13 +50,12 @@ def new_log(home: Path, tail_bytes: int = 16 << 20) -> DataLog:
 def fill(log: DataLog, batch: bytes, count: int) -> float:
     """Append one batch many times, with ascending offsets; the CPU seconds of an append."""
     data = bytearray(batch)
-    records = int.from_bytes(batch[57:61], "big")
-    views = [memoryview(data)]
+    header, views = parse_header(batch), [memoryview(data)]
     began = time.process_time()
     for _ in range(count):
         base = log.log_end
         data[:8] = base.to_bytes(8, "big")
-        log.append(views, [VerifiedBatch(base, base + records - 1, 1_700_000_000_000, 1, len(data))], 0)
+        log.append(views, [header._replace(base_offset=base)], 0)
     return (time.process_time() - began) / count
 
 
@@ -126,10 +124,11 @@ def idle(home: Path, count: int) -> Figures:
     directories = LogDirectories(LogResources(RealDisk()), [directory], lambda topic: settings)
     directories.all_loaded.add(str(home))
     data = batch_of(100)
+    header = parse_header(data)
     began = time.process_time()
     for number in range(count):
         log = directories.create(f"topic-{number // 100}", number % 100, TOPIC_ID, 0)
-        log.append([data], [VerifiedBatch(0, 0, 1_700_000_000_000, 1, len(data))], 0)
+        log.append([data], [header], 0)
     made = time.process_time()
     for log in directories.logs.values():
         # As a clean stop, but for its fsyncs.

@@ -13,6 +13,7 @@ from msgspec import Struct
 from kraftd.configdef.definition import Value
 from kraftd.ground.effect import Effect
 from kraftd.log.data.settings import DataLogSettings
+from kraftd.partition.effects import AppendBatches
 from kraftd.types import Uuid
 
 
@@ -62,8 +63,19 @@ class SetLog(Effect, frozen=True):
     settings: DataLogSettings
 
 
+class AppendToLog(Effect, frozen=True):
+    """Write batches at the end of a partition's log: AppendsEnded comes back."""
+
+    topic: str
+    partition: int
+    append: AppendBatches
+
+    def __repr__(self) -> str:
+        return f"<{self.append!r} of {self.topic}-{self.partition}>"
+
+
 class OfPartition(Effect, frozen=True):
-    """An effect of a partition (`kraftd.partition.effects`). AppendBatches is answered by AppendsEnded."""
+    """Another effect of a partition on its log (`kraftd.partition.effects`)."""
 
     topic: str
     partition: int

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 from kraftd.ground.event import Event
+from kraftd.partition.effects import AppendBatches
 from kraftd.partition.producers import ProducerStates
 from kraftd.partition.views import EpochView
 from kraftd.types import Uuid
@@ -139,20 +143,19 @@ class LogsFailed(Event, frozen=True):
     errors: dict[str, str]
 
 
-class AppendEnded(NamedTuple):
-    """An append to one partition's log. `error` is None if everything below `end_offset` is written."""
+class WriteEnded(Struct, frozen=True, gc=False):
+    """Appends to one partition's log, which were one write. `error` is None if all of them are written."""
 
     topic: str
     partition: int
-    base_offset: int
-    end_offset: int
+    appends: Sequence[AppendBatches]
     error: ErrorCode | None = None
 
 
 class AppendsEnded(Event, frozen=True):
     """The appends of one step, in its order. `took_ms`: the time of all of them."""
 
-    appends: tuple[AppendEnded, ...]
+    writes: Sequence[WriteEnded]
     took_ms: int = 0
 
 

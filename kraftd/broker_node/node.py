@@ -19,9 +19,8 @@ from kraftd.broker_node.directories.cordoning import Cordoning
 from kraftd.broker_node.directories.damaged_logs import DamagedLogs
 from kraftd.broker_node.directories.log_moves import LogMoves
 from kraftd.broker_node.directories.log_questions import LogQuestions
-from kraftd.broker_node.effects import BrokerFailed, OfPartition
+from kraftd.broker_node.effects import AppendToLog, BrokerFailed
 from kraftd.broker_node.events import (
-    AppendEnded,
     AppendsEnded,
     DirectoriesDescribed,
     LogNotOpened,
@@ -31,6 +30,7 @@ from kraftd.broker_node.events import (
     LogTruncated,
     OffsetsFound,
     RecordsExpired,
+    WriteEnded,
 )
 from kraftd.broker_node.fetching.fetcher import FetchSettings
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
@@ -236,7 +236,7 @@ class BrokerNode(AnsweringNode):
 
     def append(self, hosted: Hosted, append: AppendBatches) -> None:
         """Have a batch written."""
-        self.outbox.effects.append(OfPartition(hosted.topic, hosted.index, append))
+        self.outbox.effects.append(AppendToLog(hosted.topic, hosted.index, append))
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
         """Perform what a partition wants: on its log, and for what waits here."""
@@ -396,31 +396,36 @@ class BrokerNode(AnsweringNode):
     def _on_appends_ended(self, event: AppendsEnded) -> None:
         self.fetchers.wrote(event.took_ms)
         led: dict[Hosted, list[Effect]] = {}  # readers get all that was appended at once
-        for one in event.appends:
-            hosted, error = self.replicas.get(one.topic, one.partition), one.error
+        for one in event.writes:
+            topic, index, error = one.topic, one.partition, one.error
+            hosted = self.replicas.get(topic, index)
             if hosted is None or hosted.partition is None:
                 error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
             elif hosted.partition.role is FOLLOWER:
                 self._fetched_ended(hosted, hosted.partition, one)
                 continue
             elif error is None:
-                moved = hosted.partition.appended(one.end_offset, self.now_ms)
+                moved = hosted.partition.appended(one.appends[-1].end_offset, self.now_ms)
                 led[hosted] = moved or led.get(hosted, moved)
             else:
-                hosted.partition.append_failed(one.base_offset)
-            self.coordinators.append_ended(one, error)
-            self.produces.written(one.topic, one.partition, one.base_offset, error)
+                hosted.partition.append_failed(one.appends[0].base_offset)
+            coordinator = self.coordinators.of_topic(topic)
+            for append in one.appends:
+                if coordinator is not None:
+                    coordinator.append_ended(index, append.base_offset, error)
+                self.produces.written(topic, index, append.base_offset, error)
         for hosted, effects in led.items():
             self.follow_up(hosted, effects)
             if hosted.partition is not None and hosted.partition.followers:
                 self.client_fetches.changed((hosted.topic, hosted.index))
 
-    def _fetched_ended(self, hosted: Hosted, partition: Partition, one: AppendEnded) -> None:
+    def _fetched_ended(self, hosted: Hosted, partition: Partition, one: WriteEnded) -> None:
         """Handle the outcome of the write of records that were fetched from a leader."""
         if one.error is not None:
-            partition.append_failed(one.base_offset)
+            partition.append_failed(one.appends[0].base_offset)
         key = hosted.topic_id, hosted.index
-        self.follow_up(hosted, self.fetchers.append_ended(key, one.end_offset, one.error))
+        for append in one.appends:
+            self.follow_up(hosted, self.fetchers.append_ended(key, append.end_offset, one.error))
 
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)

@@ -6,6 +6,8 @@ The log is written before anything that depends on it is answered: `AppendBatche
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from kraftd.ground.effect import Effect
@@ -21,9 +23,9 @@ class AppendBatches(Effect, frozen=True, gc=False):
 
     base_offset: int
     end_offset: int
-    headers: tuple[BatchHeader, ...]
-    views: tuple[memoryview, ...]
-    aborted: tuple[CompletedTransaction, ...] = ()
+    headers: Sequence[BatchHeader]
+    views: Sequence[memoryview]
+    aborted: Sequence[CompletedTransaction] = ()
 
     def __repr__(self) -> str:
         size = sum(map(len, self.views))

@@ -28,7 +28,7 @@ MAGIC = 2
 _HEADER = Struct(">qiibIhiqqqhii")
 _AFTER_CRC = Struct(">hiqqqhii")  # attributes to record count: the checksummed part of the header
 _BEFORE_CRC = Struct(">qiibI")
-_LENGTH_END = 12  # the length field counts the bytes after it
+LENGTH_END = 12  # the length field counts the bytes after it
 _CRC_END = 21
 _CONTROL = 0x20
 _CODEC = 0x07
@@ -80,7 +80,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        return self.length_bytes + _LENGTH_END
+        return self.length_bytes + LENGTH_END
 
     @property
     def last_offset(self) -> int:
@@ -207,7 +207,7 @@ def build_batch(
     covered = b"".join(parts)
     parts = [
         _BEFORE_CRC.pack(
-            base_offset, len(covered) + _CRC_END - _LENGTH_END, leader_epoch, MAGIC, crc32c(covered)
+            base_offset, len(covered) + _CRC_END - LENGTH_END, leader_epoch, MAGIC, crc32c(covered)
         ),
         covered,
     ]
@@ -245,7 +245,7 @@ def parse_header(view: bytes | memoryview, position: int = 0, *, alone: bool = F
     header: BatchHeader = _TUPLE_OF(BatchHeader, _HEADER.unpack_from(view, position))
     if header.magic != MAGIC:
         raise CorruptBatch(f"format {header.magic}, not {MAGIC}", position)
-    size = header.length_bytes + _LENGTH_END
+    size = header.length_bytes + LENGTH_END
     if size < HEADER_BYTES:
         raise CorruptBatch(f"a length of {header.length_bytes} bytes is shorter than the header", position)
     if header.base_offset < 0 or header.last_offset_delta < 0:
@@ -286,7 +286,7 @@ def read_batch(data: bytes | memoryview, position: int = 0, *, verify: bool = Tr
     header = parse_header(view, position)
     if verify:
         check_crc(view, header, position)
-    end = position + header.length_bytes + _LENGTH_END
+    end = position + header.length_bytes + LENGTH_END
     batch: Batch = _TUPLE_OF(Batch, (header, view[position:end], position))
     return batch
 
@@ -301,7 +301,7 @@ def iter_batches(data: bytes | memoryview, *, verify: bool = True) -> Iterator[B
     while position < end:
         batch = read_batch(view, position, verify=verify)
         yield batch
-        position += batch.header.length_bytes + _LENGTH_END
+        position += batch.header.length_bytes + LENGTH_END
 
 
 def decompressed(batch: Batch) -> Batch:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from kraftd.broker_node.events import AppendEnded
+from kraftd.broker_node.effects import AppendToLog
 from kraftd.host.broker_logs.appending import Appends
 from kraftd.host.ports import Ports
 from kraftd.log.data.data_log import DataLog
@@ -22,6 +22,7 @@ from tests.log.data.logs import DIRECTORY, NOW_MS, TOPIC, batch, content, new_lo
 
 KEY = (TOPIC, 0)
 STEP_MS = 3
+Ended = tuple[int, int, ErrorCode | None]  # base and end offset of an append, and what failed it
 
 
 class Steps:
@@ -45,11 +46,19 @@ class Steps:
     def _failed(self, key: Any, log: DataLog, error: StorageError) -> None:
         self.failed.append(error)
 
-    def step(self, batches: Iterable[bytes]) -> tuple[AppendEnded, ...]:
+    def add(self, data: bytes) -> None:
+        self.appends.add(AppendToLog(*KEY, append_of(data)))
+
+    def step(self, batches: Iterable[bytes]) -> list[Ended]:
         for one in batches:
-            self.appends.add(KEY, append_of(one))
+            self.add(one)
+        return self.take()
+
+    def take(self) -> list[Ended]:
         ended = self.appends.take()
-        return () if ended is None else ended.appends
+        writes = () if ended is None else ended.writes
+        assert all((one.topic, one.partition) == KEY for one in writes)
+        return [(each.base_offset, each.end_offset, one.error) for one in writes for each in one.appends]
 
     def files(self) -> dict[str, bytes]:
         """What a clean stop leaves of the log."""
@@ -86,14 +95,16 @@ def test_files_are_those_of_one_append_after_another(seed: int) -> None:
         segment_index_bytes=rng.choice((48, 96, 10 << 10)),
     )
     together, alone = Steps(settings), Steps(settings)
-    ended: list[AppendEnded] = []
+    ended: list[Ended] = []
     left = list(batches)
     while left:
         count = rng.randint(1, 6)
         some, left = left[:count], left[count:]
         ended += together.step(some)
     assert ended == [one for data in batches for one in alone.step([data])]
-    assert all(one.error is None for one in ended) and len(together.log.segments) == len(alone.log.segments)
+    assert all(error is None for _, _, error in ended) and len(together.log.segments) == len(
+        alone.log.segments
+    )
     assert content(together.log) == batches
     assert together.files() == alone.files()
 
@@ -108,7 +119,7 @@ def test_five_batches_are_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     ended = steps.step([batch(at) for at in range(1, 6)])
     assert [len(views) for views in calls] == [5]
-    assert ended == tuple(AppendEnded(*KEY, at, at + 1) for at in range(1, 6))
+    assert ended == [(at, at + 1, None) for at in range(1, 6)]
     assert len(steps.written) == 2, "a directory that was full is written again"
 
 
@@ -122,20 +133,18 @@ def test_a_write_that_fails_fails_all_and_those_after_it(monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(DataLog, "append", full)
         for at in (1, 2):
-            steps.appends.add(KEY, append_of(batch(at)))
+            steps.add(batch(at))
         steps.appends.write()
-    steps.appends.add(KEY, append_of(batch(3)))  # its producer's sequence follows that of the failed one
-    ended = steps.appends.take()
-    assert ended is not None
-    assert [one.error for one in ended.appends] == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
+    steps.add(batch(3))  # its producer's sequence follows that of the failed one
+    assert [error for _, _, error in steps.take()] == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
     assert len(steps.failed) == 1 and steps.log.log_end == 1
-    assert steps.step([batch(1)]) == (AppendEnded(*KEY, 1, 2),), "the next step writes again"
+    assert steps.step([batch(1)]) == [(1, 2, None)], "the next step writes again"
 
 
 def test_the_time_of_writes_is_that_of_the_step() -> None:
     steps = Steps(DataLogSettings())
     for at in range(3):
-        steps.appends.add(KEY, append_of(batch(at)))
+        steps.add(batch(at))
     ended = steps.appends.take()
     assert ended is not None and ended.took_ms >= STEP_MS
     assert steps.appends.take() is None

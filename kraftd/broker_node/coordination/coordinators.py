@@ -22,9 +22,8 @@ from kraftd.groups.transactions.config import TransactionConfig
 from kraftd.requests.events import FramesReceived
 
 if TYPE_CHECKING:
-    from kraftd.broker_node.events import AppendEnded, PartitionRead
+    from kraftd.broker_node.events import PartitionRead
     from kraftd.broker_node.partitions.replicas import Hosted
-    from kraftd.wire.error_code import ErrorCode
 
 
 JUMP_MS = 1_000  # of the wall clock; less is not followed until it is as much
@@ -139,7 +138,6 @@ class Coordinators:
         if coordinator is not None:
             coordinator.high_watermark_moved(hosted.index, high_watermark)
 
-    def append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
-        coordinator = self._by_topic.get(one.topic)
-        if coordinator is not None:
-            coordinator.append_ended(one.partition, one.base_offset, error)
+    def of_topic(self, topic: str) -> Coordination | None:
+        """The coordinator whose records a topic has, if there is one."""
+        return self._by_topic.get(topic)

@@ -13,17 +13,16 @@ from kraftd.broker_node.events import PartitionRead, SharesRead
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
+    from kraftd.broker_node.coordination.coordination import Coordination
     from kraftd.broker_node.coordination.coordinators import BrokersNode, Coordinators
     from kraftd.broker_node.coordination.group_coordination import GroupCoordination
     from kraftd.broker_node.coordination.share_coordination import ShareCoordination
     from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
-    from kraftd.broker_node.events import AppendEnded
     from kraftd.broker_node.partitions.replicas import Hosted
     from kraftd.broker_node.share_groups.share_groups import ShareGroups
     from kraftd.configdef.node import NodeConfig
     from kraftd.ground.event import Event
     from kraftd.groups.consumer.assignors.spec import Assignor
-    from kraftd.wire.error_code import ErrorCode
 
 TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
 
@@ -117,9 +116,8 @@ class LateCoordinators:
         if self._made is not None:
             self._made.marks_moved(hosted, high_watermark)
 
-    def append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
-        if self._made is not None:
-            self._made.append_ended(one, error)
+    def of_topic(self, topic: str) -> Coordination | None:
+        return None if self._made is None else self._made.of_topic(topic)
 
     def connection_closed(self, connection_id: int) -> None:
         if self._made is not None:

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftd.answers.view import ClusterView
-from kraftd.broker_node.effects import DeleteLog, OfPartition, OpenLog, SetLog
+from kraftd.broker_node.effects import AppendToLog, DeleteLog, OfPartition, OpenLog, SetLog
 from kraftd.broker_node.events import LogNotOpened, LogOpened, LogTruncated, LogView
 from kraftd.broker_node.partitions.topic_configs import TopicConfig, TopicConfigs
 from kraftd.broker_node.partitions.traffic import TopicTraffic, Traffic
 from kraftd.ground.effect import Effect
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.metadata.state import PartitionState
-from kraftd.partition.effects import LowWatermarkMoved, MarksMoved, ProposeIsr, TruncateLog
+from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr, TruncateLog
 from kraftd.partition.partition import Partition
 from kraftd.requests.outbox import Outbox
 from kraftd.types import DIRECTORY_UNASSIGNED, Uuid
@@ -272,6 +272,8 @@ class Replicas:
             if isinstance(effect, OF_NODE):
                 self.have_marks_moved = True
                 own.append(effect)
+            elif isinstance(effect, AppendBatches):
+                self._outbox.emit(AppendToLog(hosted.topic, hosted.index, effect))
             else:
                 hosted.is_truncating |= isinstance(effect, TruncateLog)
                 self._outbox.emit(OfPartition(hosted.topic, hosted.index, effect))

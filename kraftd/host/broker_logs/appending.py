@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kraftd.broker_node.events import AppendEnded, AppendsEnded
+from kraftd.broker_node.effects import AppendToLog
+from kraftd.broker_node.events import AppendsEnded, WriteEnded
 from kraftd.host.ports import Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.errors import StorageError
 from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.partition.effects import AppendBatches
+from kraftd.wire.batch import BatchHeader
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
@@ -39,40 +41,38 @@ class Appends:
         self._failed = failed
         self._key: TopicPartition = "", -1
         self._waiting: list[AppendBatches] = []  # of that partition
-        self._ended: list[AppendEnded] = []
+        self._ended: list[WriteEnded] = []
         self._writing_ms = 0  # of them
         self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
 
     def __repr__(self) -> str:
         return f"<Appends, {len(self._waiting)} wait, {len(self._ended)} ended>"
 
-    def add(self, key: TopicPartition, append: AppendBatches) -> None:
+    def add(self, effect: AppendToLog) -> None:
         """Append to a log, at the latest when all effects of the step are performed."""
+        key = effect.topic, effect.partition
         if self._waiting and key != self._key:
             self.write()
         self._key = key
-        self._waiting.append(append)
+        self._waiting.append(effect.append)
 
     def write(self) -> None:
         """Write what waits."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        began_ms = self._ports.timer.now_ms()
-        log, now_ms = self._logs.get(self._key), self._ports.wall_ms()
-        if len(waiting) > 1 and log is not None and _fit_together(log, waiting, now_ms):
-            joined = AppendBatches(
-                waiting[0].base_offset,
-                waiting[-1].end_offset,
-                tuple(header for one in waiting for header in one.headers),
-                tuple(view for one in waiting for view in one.views),
-            )
-            error = self._write(log, joined, now_ms)
-            self._note(waiting, error)
+        timer = self._ports.timer
+        began_ms = timer.now_ms()
+        log, now_ms = self._logs.get(self._key), began_ms + timer.wall_ahead_ms()
+        together = None
+        if len(waiting) > 1 and log is not None:
+            together = _joined(log, waiting, now_ms)
+        if together is not None:
+            self._ended.append(WriteEnded(*self._key, waiting, self._write(log, together, now_ms)))
         else:
             for one in waiting:
-                self._note((one,), self._write(log, one, now_ms))
-        self._writing_ms += self._ports.timer.now_ms() - began_ms
+                self._ended.append(WriteEnded(*self._key, (one,), self._write(log, one, now_ms)))
+        self._writing_ms += timer.now_ms() - began_ms
 
     def take(self) -> AppendsEnded | None:
         """What became of the appends of the step, if there are any."""
@@ -82,7 +82,7 @@ class Appends:
         ended, self._ended = self._ended, []
         took_ms, self._writing_ms = self._writing_ms, 0
         self._refusing.clear()
-        return AppendsEnded(tuple(ended), took_ms)
+        return AppendsEnded(ended, took_ms)
 
     def _write(self, log: DataLog | None, append: AppendBatches, now_ms: int) -> ErrorCode | None:
         key = self._key
@@ -92,27 +92,26 @@ class Appends:
             append_batches(log, append, now_ms, lambda: self._snapshot_of(key, append.base_offset))
         except StorageError as error:
             self._failed(key, log, error)
+            self._refusing.add(key)
             return ErrorCode.KAFKA_STORAGE_ERROR
         self._wrote(log.parent)
         return None
 
-    def _note(self, appends: Sequence[AppendBatches], error: ErrorCode | None) -> None:
-        if error is not None:
-            self._refusing.add(self._key)
-        self._ended += (AppendEnded(*self._key, one.base_offset, one.end_offset, error) for one in appends)
 
-
-def _fit_together(log: DataLog, appends: Sequence[AppendBatches], now_ms: int) -> bool:
-    """Return whether one write does what one after another would: no segment begins between them."""
-    if any(one.aborted for one in appends):
-        return False
-    return log.has_room(
-        sum(len(view) for one in appends for view in one.views),
-        sum(len(one.headers) for one in appends),
-        appends[-1].end_offset - 1,
-        max(header.max_timestamp_ms for one in appends for header in one.headers),
-        now_ms,
-    )
+def _joined(log: DataLog, appends: Sequence[AppendBatches], now_ms: int) -> AppendBatches | None:
+    """All of them as one, if one write does what one after another would: no segment begins between them."""
+    headers: list[BatchHeader] = []
+    views: list[memoryview] = []
+    for one in appends:
+        if one.aborted:
+            return None
+        headers += one.headers
+        views += one.views
+    end_offset = appends[-1].end_offset
+    latest_ms = max([header.max_timestamp_ms for header in headers])
+    if log.has_room(sum(map(len, views)), len(headers), end_offset - 1, latest_ms, now_ms):
+        return AppendBatches(appends[0].base_offset, end_offset, headers, views)
+    return None
 
 
 def append_batches(
@@ -122,10 +121,8 @@ def append_batches(
 
     producers gives the state before them.
     """
-    aborted: list[AbortedTransaction] = []
-    if append.aborted:
-        aborted += (
-            AbortedTransaction(one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
-            for one in append.aborted
-        )
+    aborted = [
+        AbortedTransaction(one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
+        for one in append.aborted
+    ]
     log.append(append.views, append.headers, now_ms, producers, aborted)

@@ -44,7 +44,6 @@ from kraftd.log_dirs.full_directories import FullDirectories
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader, LogOpening, run_openings
 from kraftd.partition.effects import (
-    AppendBatches,
     AssignEpoch,
     LogStartMoved,
     StartLogAt,
@@ -171,9 +170,7 @@ class BrokerLogs:
     def perform(self, effect: OfPartition) -> None:
         """Perform an effect of a partition on its log."""
         key, inner = (effect.topic, effect.partition), effect.effect
-        if isinstance(inner, AppendBatches):
-            self.appends.add(key, inner)
-        elif (log := self.directories.logs.get(key)) is not None:
+        if (log := self.directories.logs.get(key)) is not None:
             self.appends.write()
             try:
                 if isinstance(inner, AssignEpoch):

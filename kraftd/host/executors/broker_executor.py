@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from kraftd.broker_node.effects import (
+    AppendToLog,
     BrokerFailed,
     CancelMove,
     CordonDirectories,
@@ -159,6 +160,7 @@ class BrokerExecutor(AnsweringExecutor):
             DeleteLog: self._after_appends(self._delete_log),
             SetLogAside: self._after_appends(self.logs.changes.set_aside),
             SetLog: self.logs.set,
+            AppendToLog: self.logs.appends.add,
             OfPartition: self._perform_on_log,
             FindOffsets: lookups.find,
             DescribeDirectories: self.logs.describe_directories,

@@ -282,8 +282,7 @@ class _Output:
         self.size_bytes = 0  # of what is not written yet
 
     def add(self, data: bytes | memoryview) -> None:
-        header = parse_header(data)
-        self._segment.add(header.last_offset, header.max_timestamp_ms, len(data), self._index)
+        self._segment.add((parse_header(data),), self._index)
         self._views.append(data)
         self.size_bytes += len(data)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kraftd.log.data.batches import AppendedBatch
 from kraftd.log.data.flushing import FlushJob
 from kraftd.log.data.log_state import LogState
 from kraftd.log.data.reading import ColdRead
@@ -30,6 +29,7 @@ from kraftd.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
 )
 from kraftd.types import Uuid
+from kraftd.wire.batch import BatchHeader
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 
@@ -63,17 +63,17 @@ class DataLog(LogState):
     def append(
         self,
         views: Sequence[bytes | memoryview],
-        batches: Sequence[AppendedBatch],
+        batches: Sequence[BatchHeader],
         now_ms: int,
         producers: Callable[[], Iterable[SnapshotEntry]] | None = None,
         aborted: Sequence[AbortedTransaction] = (),
     ) -> bool:
         """Write whole verified batches at the end; returns whether a new segment was begun for them.
 
-        views are their bytes in order, copied if they are kept. producers gives the state before them, for
-        the snapshot of a new segment. aborted are the transactions whose markers are among them. Raises
-        ValueError for batches that lie before the log end or each other, or that exceed a segment. Raises
-        DiskFull: nothing is appended, and a later append may succeed. Raises StorageFailure.
+        batches are their headers, views their bytes in order, copied if they are kept. producers gives the
+        state before them, for the snapshot of a new segment. aborted are the transactions whose markers are
+        among them. Raises ValueError for batches that lie before the log end or each other, or that exceed a
+        segment. Raises DiskFull: nothing is appended, and a later append may succeed. Raises StorageFailure.
         """
         if self._failure is not None:
             self._check_alive()
@@ -82,7 +82,7 @@ class DataLog(LogState):
         for batch in batches:
             if batch.base_offset < end:
                 raise ValueError(f"a batch of offset {batch.base_offset} cannot follow a log end of {end}")
-            end = batch.last_offset + 1
+            end = batch.base_offset + batch.last_offset_delta + 1
             if batch.max_timestamp_ms > max_timestamp_ms:
                 max_timestamp_ms = batch.max_timestamp_ms
         if size_bytes > self.settings.segment_bytes:
@@ -101,11 +101,12 @@ class DataLog(LogState):
             lambda: segment.writable_index(self.settings.index_interval_bytes, directory, self.opened)
         )
         self._write(segment, directory, views, batches[0].base_offset, aborted)
-        epochs = self.epochs
+        epoch = -1
         for batch in batches:
-            if batch.leader_epoch >= 0 and epochs.assign(batch.leader_epoch, batch.base_offset):
-                self._epochs_unwritten = True
-            segment.add(batch.last_offset, batch.max_timestamp_ms, batch.size_bytes, index)
+            if batch.leader_epoch != epoch:
+                epoch = batch.leader_epoch
+                self._assign(epoch, batch.base_offset)
+        segment.add(batches, index)
         self._keep(views, batches, end)
         self.log_end = end
         if index.counts[0] >= SPILL_ENTRIES:

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from kraftd.log.data.batches import AppendedBatch
 from kraftd.log.data.log_files import LogFiles
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.segment import DataSegment, Opener
@@ -15,7 +14,7 @@ from kraftd.log.epochs import EpochCache
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log.tail import Tail
 from kraftd.types import Uuid
-from kraftd.wire.batch import CorruptBatch
+from kraftd.wire.batch import BatchHeader, CorruptBatch
 
 T = TypeVar("T")
 
@@ -219,7 +218,7 @@ class LogState:
             return 0 if offset >= segments[0].base_offset else -1
         return bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
 
-    def _keep(self, views: Sequence[bytes | memoryview], batches: Sequence[AppendedBatch], end: int) -> None:
+    def _keep(self, views: Sequence[bytes | memoryview], batches: Sequence[BatchHeader], end: int) -> None:
         """Keep a copy of appended batches in memory, as far as the budget of all logs allows, once the log is
         read.
         """
@@ -249,7 +248,7 @@ class LogState:
             tails.added(self, each)
 
     def _assign(self, epoch: int, start_offset: int) -> None:
-        if self.epochs.assign(epoch, start_offset):
+        if epoch >= 0 and self.epochs.assign(epoch, start_offset):
             self._epochs_unwritten = True
 
     def _read_epochs(self) -> EpochCache:

@@ -7,7 +7,7 @@ before the next flush, and all of it can be made anew from the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kraftd.log.data.index_files import (
@@ -31,7 +31,7 @@ from kraftd.log.segment import (
     scan,
     segment_name,
 )
-from kraftd.wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header
+from kraftd.wire.batch import HEADER_BYTES, LENGTH_END, BatchHeader, CorruptBatch, parse_header
 
 SPILL_ENTRIES = 256  # so many entries are in memory before they are written
 
@@ -126,12 +126,15 @@ class DataSegment:
             or self.time_entries + times + entry_count >= settings.segment_index_bytes // TIME_ENTRY.size - 1
         )
 
-    def add(self, last_offset: int, max_timestamp_ms: int, size_bytes: int, index: SegmentIndex) -> None:
-        """Account for a batch at the end; index is `writable_index`'s."""
-        if not self.end_position:
-            self._first_timestamp_ms = max_timestamp_ms
-        index.note(last_offset, max_timestamp_ms, self.end_position)
-        self.end_position += size_bytes
+    def add(self, batches: Sequence[BatchHeader], index: SegmentIndex) -> None:
+        """Account for batches at the end; index is `writable_index`'s."""
+        position = self.end_position
+        if not position:
+            self._first_timestamp_ms = batches[0].max_timestamp_ms
+        for batch in batches:
+            index.note(batch.base_offset + batch.last_offset_delta, batch.max_timestamp_ms, position)
+            position += batch.length_bytes + LENGTH_END
+        self.end_position = position
 
     def writable_index(self, interval_bytes: int, directory: str, opened: Opener) -> SegmentIndex:
         """The index of a segment that is appended to. After an opening the interval begins at its end."""

@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 
-from kraftd.log.data.batches import VerifiedBatch
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.opening import Found
 from kraftd.log.data.retention import remove_expired
@@ -461,7 +460,7 @@ def test_a_new_segment_gets_a_snapshot_of_the_producers_before_it() -> None:
     entry = SnapshotEntry(1, 0, 4, 5, 4, 1000, -1, -1)
     append(log, batch(0, 25))
     data = batch(25, 25)
-    log.append([data], [VerifiedBatch(25, 49, 1000, 1, len(data))], NOW_MS, lambda: [entry])
+    log.append([data], [parse_header(data)], NOW_MS, lambda: [entry])
     assert log.snapshot_offsets() == [25]
     path = log.files.snapshot_path(25)
     assert decode_producers(disk.read_bytes(path)) == [entry]
