@@ -11,7 +11,10 @@ from kraftd.metrics.status_page.status import status
 from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing, in_directory
+from tests.metrics.test_exposition import samples
 from tests.metrics.watched import readings
+
+FULL = "kraftd_log_directory_full"
 
 
 def seen(harness: BrokerHarness) -> tuple[Health, list[Cause]]:
@@ -62,6 +65,15 @@ def test_directories_and_partitions_that_failed_are_named(tmp_path: Path) -> Non
     )
 
 
+def full_by_metric(harness: BrokerHarness) -> set[str]:
+    """The log directories that are full by the metric, which has a sample for each."""
+    full = harness.executor.logs.full_directories.ages_ms()
+    every = samples(readings(harness, clients=harness.broker, full_directories=full))
+    found = {dict(key[1])["logDirectory"]: value for key, value in every.items() if key[0] == FULL}
+    assert set(found) == set(PATHS)
+    return {path for path, value in found.items() if value}
+
+
 def test_a_full_disk_of_records_is_named_until_a_write_succeeds_or_it_has_room(tmp_path: Path) -> None:
     harness = BrokerHarness(tmp_path).run()
     harness.create_topic("t")
@@ -75,6 +87,7 @@ def test_a_full_disk_of_records_is_named_until_a_write_succeeds_or_it_has_room(t
         found, causes = seen(harness)
         assert found.broker is not None and list(found.broker.full_directories) == [path]
         assert 2 <= found.broker.full_directories[path] < 3
+        assert full_by_metric(harness) == {path}
         assert found.ready and found.broker.offline_directories == {}  # other directories may have room
         named = next(one for one in causes if "No room" in one.what)
         assert named.severity == "critical"
@@ -85,6 +98,7 @@ def test_a_full_disk_of_records_is_named_until_a_write_succeeds_or_it_has_room(t
             harness.pass_time(SURE_MS)
         found, _ = seen(harness)
         assert found.broker is not None and found.broker.full_directories == {}
+        assert full_by_metric(harness) == set()
 
 
 def test_a_stopping_node_shows_how_many_partitions_it_still_leads(tmp_path: Path) -> None:

@@ -115,6 +115,11 @@ MADE_UP: dict[str, tuple[str, str]] = {
         'kraftd_fsync_seconds_bucket{le="0.2"} kraftd_fsync_seconds_bucket{le="+Inf"}',
         "0+1x400",
     ),
+    "KraftdLogDirectoryFull": ('kraftd_log_directory_full{logDirectory="/data/a"}', "0x100 1x300"),
+    "KraftdLogDirectoryOffline": (
+        'kafka_log_LogManager_LogDirectoryOffline{logDirectory="/data/a"}',
+        "0x100 1x300",
+    ),
     "KraftdDamagedFiles": ("kraftd_damaged_files_total{}", "0x100 1x300"),
     "KraftdSnapshotsFail": ("kraftd_snapshots_failed_total{}", "0x100 1x300"),
     "KraftdMetadataErrors": ("kafka_controller_KafkaController_MetadataErrorCount{}", "0x100 1x300"),

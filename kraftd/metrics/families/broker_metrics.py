@@ -113,6 +113,13 @@ def _cordoned(readings: Readings) -> Samples:
     return [((path,), int(path in broker.cordoning.paths)) for path in broker.cordoning.ids]
 
 
+def _full(readings: Readings) -> Samples:
+    broker = broker_of(readings)
+    if broker is None:
+        return []
+    return [((path,), int(path in readings.full_directories)) for path in broker.cordoning.ids]
+
+
 # -- groups
 
 
@@ -345,6 +352,14 @@ FAMILIES: tuple[Family, ...] = (
         "LogDirectoryCordoned",
         "1 for a log directory that takes no new replicas, else 0",
         _cordoned,
+        ("logDirectory",),
+    ),
+    Family(
+        "kraftd_log_directory_full",
+        "gauge",
+        "",
+        "1 while a log directory refuses records for want of room on its disk, else 0",
+        _full,
         ("logDirectory",),
     ),
     _GROUPS.gauge(
