@@ -74,7 +74,7 @@ class Batches:
             last is not None
             and not last.is_sent
             and last.marker is None
-            and last.producer == producer == NO_PRODUCER
+            and last.producer is producer is NO_PRODUCER
             and last.size_bytes + size_bytes <= self.max_bytes
         ):
             return last

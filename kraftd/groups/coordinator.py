@@ -175,7 +175,8 @@ class GroupCoordinator(GroupShards):
     def heartbeat(self, call: Call, request: HeartbeatRequest, now_ms: int) -> None:
         def operation(state: ShardState) -> Outcome:
             response = heartbeat(state, request)
-            self.offer_again(call, request.group_id, now_ms, repetition_of_classic(state, request))
+            member = request.group_id, request.member_id, request.group_instance_id
+            self.offer_again(call, request.group_id, now_ms, repetition_of_classic(state, *member))
             return Outcome(response=response)
 
         if self.permit(call, AclOperation.READ, request.group_id, refused_heartbeat):

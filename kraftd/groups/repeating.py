@@ -20,7 +20,6 @@ from kraftd.groups.group_shards import GroupShards
 from kraftd.groups.shard import ShardStatus
 from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from kraftd.messages.heartbeat_request import HeartbeatRequest
 
 Repetition = Callable[[int], bool]  # at a time; returns whether the answer is the same
 
@@ -51,9 +50,10 @@ class Again:
         return self._repetition(now_ms)
 
 
-def repetition_of_classic(state: ShardState, request: HeartbeatRequest) -> Repetition | None:
-    """That of a member whose heartbeat was just answered; None in a group that rebalances."""
-    group_id, member_id, instance_id = request.group_id, request.member_id, request.group_instance_id
+def repetition_of_classic(
+    state: ShardState, group_id: str, member_id: str, instance_id: str | None
+) -> Repetition | None:
+    """That of a member whose session has just begun anew; None in a group that rebalances."""
     group = state.classic_group(group_id)
     if group is None or group.state is not STABLE:
         return None
@@ -72,6 +72,17 @@ def repetition_of_classic(state: ShardState, request: HeartbeatRequest) -> Repet
         return True
 
     return repeat
+
+
+def repetition_of_commit(
+    state: ShardState, group_id: str, member_id: str, instance_id: str | None
+) -> Repetition | None:
+    """That of a member that has just committed: it may again while it is the same, whatever the offsets."""
+    group = state.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        return repetition_of_classic(state, group_id, member_id, instance_id)
+    member = group.member(member_id)
+    return lambda now_ms: state.groups.get(group_id) is group and group.members.get(member_id) is member
 
 
 def repetition(

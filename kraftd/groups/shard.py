@@ -72,25 +72,15 @@ class CoordinatorState:
         self.deadlines = Deadlines()
 
 
-class Waiting:
+class Waiting(Struct, eq=False):
     """An operation whose records, or those before it, are not committed yet."""
 
-    __slots__ = ("answer", "deadline_ms", "end_offset", "is_over", "outcome", "refuse")
-
-    def __init__(
-        self,
-        outcome: Outcome,
-        answer: Answer | None,
-        refuse: Refuse | None,
-        end_offset: int,
-        deadline_ms: int,
-    ) -> None:
-        self.outcome = outcome
-        self.answer = answer
-        self.refuse = refuse
-        self.end_offset = end_offset
-        self.deadline_ms = deadline_ms
-        self.is_over = False
+    outcome: Outcome
+    answer: Answer | None
+    refuse: Refuse | None
+    end_offset: int
+    deadline_ms: int
+    is_over: bool = False
 
 
 class Shard:
@@ -367,8 +357,10 @@ class Shard:
         if offset <= self.state.timeline.committed:
             return
         self.state.timeline.commit(offset)
-        while self.waiting and self.waiting[0].end_offset <= offset:
-            self.end([self.waiting.popleft()], None)
+        waiting, ended = self.waiting, []
+        while waiting and waiting[0].end_offset <= offset:
+            ended.append(waiting.popleft())
+        self.end(ended, None)
         self.on_settled()
 
     def end(self, waiting: list[Waiting], error: ErrorCode | None) -> None:

@@ -22,7 +22,6 @@ MAX_ANSWER_BYTES = 512
 HEAD_BYTES = 8  # before what is compared: the API, its version and the correlation id
 
 _KEY = Struct(">h")
-_ID = Struct(">i")
 
 
 class Repeatable(NamedTuple):
@@ -46,9 +45,13 @@ class Varied(NamedTuple):
 
 
 class _Numbered:
-    """A request that may come with other numbers; where they are is found out with the second of its size."""
+    """A request that may come with other numbers; where they are is found out with the second of its size.
 
-    __slots__ = ("answer", "call", "constants", "frame", "layout", "size_bytes", "varied")
+    constants: what all such requests share, by a layout that leaves out the numbers. numbers: the layout of
+    the correlation id and the pairs; None at first.
+    """
+
+    __slots__ = ("answer", "call", "constants", "frame", "numbers", "shared", "size_bytes", "varied")
 
     def __init__(self, call: Call, frame: bytes, answer: KeptAnswer, varied: Varied) -> None:
         self.call = call
@@ -56,21 +59,22 @@ class _Numbered:
         self.size_bytes = len(frame)
         self.answer = answer
         self.varied = varied
-        self.layout: Struct | None = None
+        self.numbers: Struct | None = None
+        self.shared = Struct("")
         self.constants: tuple[object, ...] = ()
 
     def find_layout(self) -> Struct:
-        """The layout of the frame: its version, and the pairs between what all such requests share."""
-        at, layout = HEAD_BYTES, ">4s4x"
+        """The layout of the numbers in a frame; without any, that of the correlation id alone."""
+        at, shared, numbers = HEAD_BYTES, ">4s4x", ">4xi"
         for place in self.varied.places(self.frame):
             begin = self.size_bytes - place
-            layout += f"{begin - at}sqi"
+            shared += f"{begin - at}s12x"
+            numbers += f"{begin - at}xqi"
             at = begin + 12
-        layout += f"{self.size_bytes - at}s"
-        self.layout = Struct(layout)
-        found = self.layout.unpack(self.frame)
-        self.constants = found[:1] + found[1::3]
-        return self.layout
+        left = self.size_bytes - at
+        self.numbers, self.shared = Struct(f"{numbers}{left}x"), Struct(f"{shared}{left}s")
+        self.constants = self.shared.unpack(self.frame)
+        return self.numbers
 
 
 class RepeatedRequests:
@@ -99,8 +103,8 @@ class RepeatedRequests:
         one = self._numbered.get(event.connection_id)
         if one is None or one.size_bytes != len(frame):
             return False
-        found = (one.layout or one.find_layout()).unpack(frame)
-        if found[:1] + found[1::3] != one.constants or len(found) == 2:
+        found = (one.numbers or one.find_layout()).unpack(frame)
+        if one.shared.unpack(frame) != one.constants or len(found) == 1:
             return False
         former = one.call
         call = Call(
@@ -110,7 +114,7 @@ class RepeatedRequests:
             event.host,
             former.key,
             former.version,
-            _ID.unpack_from(frame, 4)[0],
+            found[0],
             former.client_id,
             None,
             event.principal,
@@ -121,7 +125,7 @@ class RepeatedRequests:
             False,
             one.answer,
         )
-        if one.varied.take(call, found[2::3], found[3::3]):
+        if one.varied.take(call, found[1::2], found[2::2]):
             return True
         del self._numbered[event.connection_id]
         return False

@@ -10,6 +10,7 @@ import pytest
 
 from kraftd.groups.events import PartitionResigned
 from kraftd.groups.offsets.repeated_commit import places_of_numbers
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -125,15 +126,32 @@ def test_what_a_commit_depends_on_is_looked_at_anew(
 def test_a_member_of_another_generation_or_epoch_commits_in_full() -> None:
     classic = Desk()
     found = of_member(classic)
+    assert found.take(800, [2], [-1], classic.now_ms)
+    classic.flush()
     classic.send(join("g", ""), 3)
     classic.wait(300_000)
     assert not found.take(900, [2], [-1], classic.now_ms)
     consumers = Desk()
     found = of_consumer(consumers)
+    assert found.take(800, [2], [-1], consumers.now_ms)
+    consumers.flush()
     Consumer(consumers.ask, "m2").join()
     consumers.wait(5_000)
     Consumer(consumers.ask, "m1").join()
     assert not found.take(900, [2], [-1], consumers.now_ms)
+
+
+def test_a_member_that_left_after_its_partition_was_loaded_again_commits_in_full() -> None:
+    desk = Desk()
+    found = of_consumer(desk)
+    assert found.take(900, [2], [-1], desk.now_ms)
+    desk.flush()
+    desk.step(PartitionResigned(0))
+    desk.load(2)
+    assert found.take(901, [3], [-1], desk.now_ms)
+    desk.flush()
+    desk.ask(ConsumerGroupHeartbeatRequest("g", "m1", -1), 1)
+    assert not found.take(902, [4], [-1], desk.now_ms)
 
 
 def test_a_repeated_commit_is_a_sign_of_life_of_a_classic_member() -> None:

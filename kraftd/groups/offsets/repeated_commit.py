@@ -7,7 +7,7 @@ topics are looked up for every commit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple
@@ -17,12 +17,14 @@ from kraftd.groups.answers import refused_commit
 from kraftd.groups.batches import BATCH_BYTES, size_of
 from kraftd.groups.effects import Respond, RespondAgain
 from kraftd.groups.errors import answer_to_failed_append
+from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.group_shards import GroupShards
 from kraftd.groups.offsets.commit import NO_TIME, hear
 from kraftd.groups.offsets.committed import Committed
 from kraftd.groups.offsets.store import TopicPartition
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import OFFSET_COMMIT_VERSION, KeyAndValue, encode_record, offset_record
+from kraftd.groups.repeating import Repetition, repetition_of_commit
 from kraftd.groups.shard import ShardStatus
 from kraftd.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
 from kraftd.messages.offset_commit_value import OffsetCommitValue
@@ -39,13 +41,13 @@ _SAME = Outcome(response=_AGAIN)
 
 
 class _Row(NamedTuple):
-    """What the records of a partition have in common; the layout is of offset, leader epoch and time."""
+    """What the records of a partition have in common; `pack` takes offset, leader epoch and time."""
 
     place: TopicPartition
     metadata: str
     topic_id: bytes
     key: bytes
-    layout: Struct
+    pack: Callable[..., bytes]
     head: bytes
     text: bytes
     tail: bytes
@@ -55,12 +57,14 @@ class RepeatedCommit:
     """A way to take an OffsetCommit again with other offsets; the request is of topics that are known."""
 
     __slots__ = (
+        "_is_heard",
         "_levels",
         "_metadata_version",
         "_needed",
         "_partition",
         "_request",
         "_rows",
+        "_shard",
         "_shards",
         "_version",
     )
@@ -74,6 +78,8 @@ class RepeatedCommit:
         self._rows: list[_Row] = []  # made with the second commit: many members send no second
         self._needed = 0
         self._metadata_version = -1  # in which the topics were known last
+        self._shard: GroupShard | None = None  # in which the member was looked at in full
+        self._is_heard: Repetition | None = None  # whether it is as it was then, and so may commit
 
     def __repr__(self) -> str:
         return f"<RepeatedCommit of {self._request.group_id}>"
@@ -95,51 +101,52 @@ class RepeatedCommit:
         shard = shards.shards.get(self._partition)
         if shard is None or shard.status is not ShardStatus.ACTIVE:
             return False
-        rows, request, state = self._rows or self._prepare(), self._request, shard.state
+        rows, batches, state = self._rows or self._prepare(), shard.batches, shard.state
         if (shards.partition_count, shards.group_version) != self._levels:
             return False
-        if self._needed + BATCH_BYTES > shard.batches.max_bytes or not self._knows_topics():
+        if self._needed + BATCH_BYTES > batches.max_bytes:
             return False
-        group_id = request.group_id
-        group = state.groups.get(group_id)
-        if group is None:
+        if shards.topics.hashes_version() != self._metadata_version and not self._knows_topics():
             return False
         state.now_ms = now_ms
-        state.timeline.offset = shard.batches.next_offset
-        member_id, generation = request.member_id, request.generation_id_or_member_epoch
+        is_heard = self._is_heard if shard is self._shard else None
+        if (is_heard is None or not is_heard(now_ms)) and not self._may_commit(shard):
+            return False
+        timeline, committed = state.timeline, state.offsets.begin_group(self._request.group_id)
+        record_offset = batches.next_offset
+        encoded: list[KeyAndValue] = []
+        for row, offset, leader_epoch in zip(rows, offsets, leader_epochs, strict=True):
+            place, metadata, topic_id, key, pack, head, text, tail = row
+            encoded.append((key, pack(head, offset, leader_epoch, text, now_ms, tail)))
+            timeline.offset = record_offset
+            noted = Committed(offset, leader_epoch, metadata, now_ms, NO_TIME, topic_id, record_offset)
+            timeline.put(committed, place, noted)
+            record_offset += 1
+        shard.add_encoded(encoded, self._needed)
+        state.counts.offset_commits += len(encoded)
+        shard.answer_later(_SAME, partial(self._answer, token), self._refuse)
+        return True
+
+    def _may_commit(self, shard: GroupShard) -> bool:
+        """Return whether the group takes a commit of the member, whose session begins anew then."""
+        request, state = self._request, shard.state
+        group_id, member_id, instance_id = request.group_id, request.member_id, request.group_instance_id
+        generation, group = request.generation_id_or_member_epoch, state.groups.get(group_id)
+        if group is None:
+            return False
         try:
-            check = group.check_commit(member_id, request.group_instance_id, generation, False, self._version)
+            check = group.check_commit(member_id, instance_id, generation, False, self._version)
         except Refusal:
             return False
         if check is not None:
             return False
         hear(state, group, member_id)
-        encoded: list[KeyAndValue] = [
-            (key, layout.pack(head, offset, leader_epoch, text, now_ms, tail))
-            for (_, _, _, key, layout, head, text, tail), offset, leader_epoch in zip(
-                rows, offsets, leader_epochs, strict=True
-            )
-        ]
-        timeline, committed = state.timeline, state.offsets.begin_group(group_id)
-        record_offset = timeline.offset
-        shard.add_encoded(encoded, self._needed)
-        for row, offset, leader_epoch in zip(rows, offsets, leader_epochs, strict=True):
-            timeline.offset = record_offset
-            timeline.put(
-                committed,
-                row.place,
-                Committed(offset, leader_epoch, row.metadata, now_ms, NO_TIME, row.topic_id, record_offset),
-            )
-            record_offset += 1
-        state.counts.offset_commits += len(rows)
-        shard.answer_later(_SAME, partial(self._answer, token), self._refuse)
+        self._shard, self._is_heard = shard, repetition_of_commit(state, group_id, member_id, instance_id)
         return True
 
     def _knows_topics(self) -> bool:
         topics = self._shards.topics
         version = topics.hashes_version()
-        if version == self._metadata_version:
-            return True
         for topic in self._request.topics:
             if topics.topic_id(topic.name) != topic.topic_id:
                 return False
@@ -154,7 +161,7 @@ class RepeatedCommit:
         for topic in self._request.topics:
             for row in topic.partitions:
                 self._rows.append(_row(group_id, topic.name, topic.topic_id, row))
-        values = (one.layout.pack(one.head, 0, 0, one.text, 0, one.tail) for one in self._rows)
+        values = (one.pack(one.head, 0, 0, one.text, 0, one.tail) for one in self._rows)
         self._needed = sum(size_of((row.key, value)) for row, value in zip(self._rows, values, strict=True))
         return self._rows
 
@@ -231,7 +238,7 @@ def _row(group_id: str, topic: str, topic_id: bytes, asked: OffsetCommitRequestP
         metadata,
         topic_id or ZERO_UUID,
         key,
-        layout,
+        layout.pack,
         whole[:2],
         whole[2 + NUMBERS_BYTES : at],
         whole[at + 8 :],
