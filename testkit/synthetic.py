@@ -101,9 +101,9 @@ class SyntheticPartitions:
         available_bytes = partition.bytes_from(slot.fetch_offset, reader)
         return Availability(PartitionStatus.SERVED, min(available_bytes, max(1, slot.max_bytes)))
 
-    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> int:
+    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> tuple[Availability, int]:
         self.progress.append((slot, slot.fetch_offset, slot.last_fetch_ms))
-        return 0
+        return self.availability(slot, reader), 0
 
     def read(
         self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
+from kraftd.answers.current_leaders import FIRST_FETCH_VERSION
 from kraftd.fetch.parked_fetches import Completed, ParkedFetches
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.fetch.sessions import FetchSessions
-from kraftd.fetch.slots import Slot
+from kraftd.fetch.slots import Slot, Subscriber
 from kraftd.fetch.source import PartitionSource
 from kraftd.ground.pace import ROW_US, Pace
 from kraftd.messages.fetch_response import FetchResponse
@@ -40,6 +41,7 @@ class ClientFetches:
         self._node = node
         self._take_reads = take_reads
         self.calls: dict[int, set[Call]] = {}
+        self._changed: dict[Subscriber, list[Slot]] = {}  # in this step, and not examined yet
         self._is_expiring = False
 
     def begin(self, call: Call, reader: Hashable) -> Work:
@@ -63,16 +65,23 @@ class ClientFetches:
 
         What else this step answers leaves before: the Produce, say, whose records they get.
         """
-        slots = self.parked.watching_change(key)
-        if slots:
-            self._node.go_on_later(self._wake(slots))
+        self._examine_later(self.parked.watching_change(key))
 
     def marks_moved(self, key: Hashable) -> None:
         """The same if only the marks of the partition moved: of followers no fetch is complete by that."""
         watching = self.parked.watching_change(key)
-        slots = [slot for slot in watching if slot.subscriber.marks_moved(slot)]
-        if slots:
-            self._node.go_on_later(self._wake(slots))
+        self._examine_later([slot for slot in watching if slot.subscriber.marks_moved(slot)])
+
+    def grown(self, key: Hashable) -> None:
+        """The same if only the partition's log grew: consumers read no further than before."""
+        watching = self.parked.watching_change(key)
+        self._examine_later([slot for slot in watching if slot.subscriber.reads_to_log_end])
+
+    def _examine_later(self, slots: list[Slot]) -> None:
+        if slots and not self._changed:
+            self._node.go_on_later(self._wake())
+        for slot in slots:
+            self._changed.setdefault(slot.subscriber, []).append(slot)
 
     def complete(self, done: list[Completed]) -> Slices:
         """Answer fetches that are complete."""
@@ -112,7 +121,9 @@ class ClientFetches:
             self.parked.abandon(call, self._node.now_ms)
 
     def _answer(self, call: Call, response: FetchResponse) -> Slices:
-        yield from self._node.current_leaders(call).add_to_fetch(response, Pace())
+        # A controller with a wrong port configured would follow the leader there.
+        if call.version >= FIRST_FETCH_VERSION and call.message.replica_state.replica_id < 0:
+            yield from self._node.current_leaders(call).add_to_fetch(response, Pace())
         reads = self._take_reads(response)
         if reads:
             self._node.outbox.emit(AnswerRecords(call, response, reads))
@@ -126,16 +137,29 @@ class ClientFetches:
             if not waiting:
                 del self.calls[call.connection_id]
 
-    def _wake(self, slots: list[Slot]) -> Slices:
+    def _wake(self, changed: dict[Subscriber, list[Slot]] | None = None) -> Slices:
+        """Examine what changed, the slots of each subscriber together, so that its answer has all of it.
+
+        An answer to a follower leaves before the next subscriber is examined: producers wait for its records.
+        """
+        if changed is None:
+            changed, self._changed = self._changed, {}
         pace = Pace()
-        for slot in slots:
+        while changed:
+            subscriber = next(iter(changed))
+            slots = changed.pop(subscriber)
             try:
-                done = yield from self.parked.notify((slot,), self._node.now_ms)
+                done = yield from self.parked.notify(subscriber, slots, self._node.now_ms, pace)
             except Exception as error:  # no fetch of the session waits
-                self._node.boundary.log_failure("a fetch session failed and was closed", repr(slot), error)
-            else:
-                yield from self.complete(done)
-            if pace.spent(FETCH_US + ROW_US * len(slot.subscriber)):
+                self._node.boundary.log_failure(
+                    "a fetch session failed and was closed", repr(slots[0]), error
+                )
+                continue
+            yield from self.complete(done)
+            if done and changed and subscriber.reads_to_log_end:
+                self._node.go_on_later(self._wake(changed))
+                return
+            if pace.spent(FETCH_US + ROW_US * len(subscriber)):
                 yield
 
     def __repr__(self) -> str:

@@ -45,10 +45,6 @@ class CurrentLeaders:
 
     def add_to_fetch(self, response: fetch_response.FetchResponse, pace: Pace) -> Slices[None]:
         """Add the leaders of refused partitions to the answer to a Fetch, in slices."""
-        if self._call.version < FIRST_FETCH_VERSION:
-            return
-        if self._call.message.replica_state.replica_id >= 0:
-            return  # a controller with a wrong port configured would follow the leader there
         for topic in response.responses:
             for one in topic.partitions:
                 if pace.spent(EXAMINED_US if one.error_code else ROW_US):

@@ -81,9 +81,9 @@ class LogSource:
         available_bytes = max(1, view.bytes_between(slot.fetch_offset, end_offset))
         return Availability(PartitionStatus.SERVED, min(available_bytes, max(1, slot.max_bytes)))
 
-    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> int:
+    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> tuple[Availability, int]:
         """Nothing is noted: no broker leads the metadata log."""
-        return 0
+        return self.availability(slot, reader), 0
 
     def read(
         self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool

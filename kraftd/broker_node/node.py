@@ -417,7 +417,7 @@ class BrokerNode(AnsweringNode):
         for hosted, effects in led.items():
             self.follow_up(hosted, effects)
             if hosted.partition is not None and hosted.partition.followers:
-                self.client_fetches.changed((hosted.topic, hosted.index))
+                self.client_fetches.grown((hosted.topic, hosted.index))
 
     def _fetched_ended(self, hosted: Hosted, partition: Partition, one: WriteEnded) -> None:
         """Handle the outcome of the write of records that were fetched from a leader."""

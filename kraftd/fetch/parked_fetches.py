@@ -1,4 +1,4 @@
-"""Fetches that wait for MinBytes, at most MaxWaitMs: each under one key, the running sum of its bytes.
+"""Fetches that wait for MinBytes, at most MaxWaitMs: one of each subscription, which sums up its bytes.
 
 A partition's change adds to the sum of the subscriptions that watch it, and completes those that have enough.
 A fetch completes once: by bytes, by an error, by its deadline, or because a later fetch of its session
@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.sessions import FetchContext, FetchSessions
-from kraftd.fetch.slots import Slot
-from kraftd.fetch.subscription import Subscription
-from kraftd.ground.pace import Slices
+from kraftd.fetch.slots import Slot, Subscriber
+from kraftd.fetch.source import EVERYTHING_BYTES
+from kraftd.fetch.subscription import EXAMINE_US, Subscription
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import FetchResponse
 
@@ -63,21 +64,20 @@ class ParkedFetches:
         if context.is_satisfied or not may_wait:
             return [*done, *(yield from self._complete(fetch_id, context, now_ms))]
         subscription = context.subscription
-        subscription.is_parked = True
+        subscription.parked = fetch_id, context
         context.leave()
         if context.session is None:
             self._slots_without_session += len(subscription)
-        self._purgatory.park(
-            fetch_id,
-            (fetch_id, context),
-            [(subscription, context.min_bytes)],
-            now_ms + request.max_wait_ms,
-        )
+        self._purgatory.park(fetch_id, (fetch_id, context), (), now_ms + request.max_wait_ms)
         return done
 
     def changed(self, key: Hashable, now_ms: int) -> Slices[list[Completed]]:
         """A partition changed, by (topic name, index); or a topic id became known, by the id."""
-        return (yield from self.notify(self.watching(key), now_ms))
+        done: list[Completed] = []
+        pace = Pace()
+        for slot in self.watching(key):
+            done += yield from self.notify(slot.subscriber, [slot], now_ms, pace)
+        return done
 
     def watching(self, key: Hashable) -> list[Slot]:
         """The slots to notify of a change under that key; the caller passes them to `notify` in parts."""
@@ -90,31 +90,35 @@ class ParkedFetches:
             slot.subscriber.note_change(slot)
         return slots
 
-    def notify(self, slots: Iterable[Slot], now_ms: int) -> Slices[list[Completed]]:
-        """Notify slots of a change; slots that no longer watch are skipped.
+    def notify(
+        self, subscriber: Subscriber, slots: Iterable[Slot], now_ms: int, pace: Pace
+    ) -> Slices[list[Completed]]:
+        """Notify a subscriber of changes of its slots; those that no longer watch are skipped.
 
         A fault fails the parked fetch. Without one it is raised, and the session is closed: its reader, which
         might miss the change, begins another.
         """
-        done: list[Completed] = []
+        progress_bytes: int | None = None
         for slot in slots:
             if slot.watching is None:
                 continue
-            subscriber = slot.subscriber
             try:
-                progress_bytes = subscriber.partition_changed(slot)
+                now_bytes = subscriber.partition_changed(slot)
             except Exception as error:
-                parked = self._purgatory.complete_all(subscriber)
+                parked = self._take_parked(subscriber)
                 if not parked:
                     self.sessions.close_of(subscriber)
                     raise
-                for fetch_id, context in parked:
-                    self._unpark(context)
-                    done.append(_failed(fetch_id, context, error))
-                continue
-            if progress_bytes is not None:
-                done += yield from self._leave(self._purgatory.reach(subscriber, progress_bytes), now_ms)
-        return done
+                ((fetch_id, context),) = parked
+                self._unpark(context)
+                return [_failed(fetch_id, context, error)]
+            if progress_bytes != EVERYTHING_BYTES and now_bytes is not None:
+                progress_bytes = now_bytes
+            if pace.spent(EXAMINE_US):
+                yield
+        if progress_bytes is None:
+            return []
+        return (yield from self._leave(self._take_parked(subscriber, progress_bytes), now_ms))
 
     def expire(self, now_ms: int, most: int | None = None) -> Slices[list[Completed]]:
         """Answer the fetches that have waited for MaxWaitMs, at most `most` of them (None: all)."""
@@ -151,8 +155,18 @@ class ParkedFetches:
     def _complete_subscriptions(self, displaced: list[Subscription], now_ms: int) -> Slices[list[Completed]]:
         done: list[Completed] = []
         for subscription in displaced:
-            done += yield from self._leave(self._purgatory.complete_all(subscription), now_ms)
+            done += yield from self._leave(self._take_parked(subscription), now_ms)
         return done
+
+    def _take_parked(
+        self, subscriber: Subscriber, progress_bytes: int = EVERYTHING_BYTES
+    ) -> list[tuple[Hashable, FetchContext]]:
+        """The parked fetch of a subscriber, if it waits for no more bytes; it is parked no longer."""
+        waiting = subscriber.parked
+        if waiting is None or progress_bytes < waiting[1].min_bytes:
+            return []
+        parked = self._purgatory.abandon(waiting[0])
+        return [] if parked is None else [parked]
 
     def _leave(self, parked: Sequence[tuple[Hashable, FetchContext]], now_ms: int) -> Slices[list[Completed]]:
         for _, context in parked:
@@ -173,7 +187,7 @@ class ParkedFetches:
     def _unpark(self, context: FetchContext) -> None:
         """A parked fetch is to be answered."""
         subscription = context.subscription
-        subscription.is_parked = subscription.examines_changes = False
+        subscription.parked, subscription.examines_changes = None, False
         if subscription.under_way is None:
             subscription.under_way = context
         if context.session is None:

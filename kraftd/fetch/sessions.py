@@ -177,7 +177,7 @@ class FetchSessions:
             refused = self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             refused.displaced += self.close(session.id)
             return refused
-        if subscription.is_parked:
+        if subscription.parked is not None:
             context.displaced.append(subscription)  # its fetch is now of a former epoch
         subscription.read_as(reader)
         yield from subscription.fetch(requested, _forgotten(request, uses_topic_ids), now_ms, pace)
@@ -212,7 +212,7 @@ class FetchSessions:
     def _close(self, session: FetchSession) -> list[Subscription]:
         """Remove a session; the caller answers its parked fetch with what is available."""
         self.cache.remove(session)
-        if session.subscription.is_parked:
+        if session.subscription.parked is not None:
             return [session.subscription]
         session.subscription.unwatch_all()
         return []
@@ -281,7 +281,7 @@ class FetchSessions:
         is_privileged = subscription.reader.is_follower
         size, size_bytes = len(subscription), subscription.size_bytes
         for victim in self.cache.make_room(is_privileged, size, size_bytes, now_ms):
-            if victim.subscription.is_parked:
+            if victim.subscription.parked is not None:
                 context.displaced.append(victim.subscription)
             else:
                 victim.subscription.unwatch_all()

@@ -21,11 +21,26 @@ def slot_bytes(key: SlotKey) -> int:
     return SLOT_BYTES + len(key[0]) * (1 if key[0].isascii() else 4)
 
 
+class Parked(Protocol):
+    """A fetch that waits for MinBytes."""
+
+    @property
+    def min_bytes(self) -> int: ...
+
+
 class Subscriber(Protocol):
     """The owner of slots. Compared by identity."""
 
     @property
     def last_fetch_ms(self) -> int: ...
+
+    @property
+    def reads_to_log_end(self) -> bool:
+        """Return whether its reader is a follower, which reads what is not committed yet, too."""
+
+    @property
+    def parked(self) -> tuple[Hashable, Parked] | None:
+        """Its fetch that waits, with the caller's id."""
 
     def __hash__(self) -> int: ...
 

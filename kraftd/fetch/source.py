@@ -65,10 +65,10 @@ class PartitionSource(Protocol):
     def availability(self, slot: Slot, reader: Reader) -> Availability:
         """The partition's state, without reading it."""
 
-    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> int:
+    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> tuple[Availability, int]:
         """Note that a follower has everything below the slot's fetch offset. Called by each of its fetches,
         but not where neither the slot nor the partition has changed since the one before. Returns the
-        microseconds of work that follow, for the pace.
+        partition's state after that, and the microseconds of work that follow, for the pace.
         """
 
     def read(

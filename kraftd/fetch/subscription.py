@@ -11,12 +11,12 @@ between slices; `under_way` keeps other fetches of the same session out meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
-from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
-from kraftd.fetch.source import EVERYTHING_BYTES, PartitionSource, PartitionStatus, Reader
+from kraftd.fetch.slots import Parked, Slot, SlotKey, slot_bytes
+from kraftd.fetch.source import EVERYTHING_BYTES, Availability, PartitionSource, PartitionStatus, Reader
 from kraftd.fetch.watchers import Watchers
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.fetch_request import FetchPartition
@@ -29,6 +29,7 @@ MAX_MISSES_PER_FETCH = 100  # ready slots whose first batch does not fit, before
 # What a partition costs, in microseconds, for the pace.
 NAME_US, EXAMINE_US, READ_US, NOTE_US = 2, 8, 12, 2
 
+NOT_SERVED = Availability(PartitionStatus.NOT_SERVED)
 SlotAnswer = tuple[Slot, PartitionData]
 
 
@@ -51,8 +52,9 @@ class UnderWay(Protocol):
 class Subscription:
     """Slots by key. `last_fetch_ms` is the time of the reader's last fetch, -1 before the first.
 
-    `under_way` is the fetch that a slice of work belongs to, None between fetches and while one is parked.
-    From the start of a fetch to that of its answer, a change is examined at once (`examines_changes`).
+    `parked` is the fetch that waits, with its caller's id: one at most. `under_way` is the fetch that a slice
+    of work belongs to, None between fetches and while one is parked. From the start of a fetch to that of its
+    answer, a change is examined at once (`examines_changes`).
     """
 
     __slots__ = (
@@ -67,9 +69,10 @@ class Subscription:
         "available_bytes",
         "dirty",
         "examines_changes",
-        "is_parked",
         "last_fetch_ms",
+        "parked",
         "reader",
+        "reads_to_log_end",
         "size_bytes",
         "slots",
         "under_way",
@@ -79,11 +82,12 @@ class Subscription:
         self._source = source
         self._watchers = watchers
         self.reader = reader
+        self.reads_to_log_end = reader.is_follower
         self.slots: dict[SlotKey, Slot] = {}
         self.size_bytes = 0
         self.dirty: dict[Slot, None] = {}
         self.available_bytes = 0
-        self.is_parked = False
+        self.parked: tuple[Hashable, Parked] | None = None
         self.examines_changes = False
         self.under_way: UnderWay | None = None
         self.last_fetch_ms = -1
@@ -100,7 +104,7 @@ class Subscription:
     def __repr__(self) -> str:
         return (
             f"<Subscription to {len(self.slots)} partitions, {len(self.dirty)} dirty, "
-            f"{self.available_bytes} bytes available{', parked' if self.is_parked else ''}>"
+            f"{self.available_bytes} bytes available{', parked' if self.parked else ''}>"
         )
 
     # -- requests of the reader
@@ -131,9 +135,12 @@ class Subscription:
             work_us = EXAMINE_US
             if slot.topic is None:
                 self._resolve(slot)
-            if self.reader.is_follower and slot.topic is not None:
-                work_us += self._source.fetched(slot, self.reader, now_ms)
-            self._examine(slot)
+            if self.reads_to_log_end and slot.topic is not None:
+                available, follows_us = self._source.fetched(slot, self.reader, now_ms)
+                work_us += follows_us
+                self._note_available(slot, available)
+            else:
+                self._examine(slot)
             if pace.spent(work_us):
                 yield
         self._unsettled |= changed
@@ -143,6 +150,7 @@ class Subscription:
         """Change the reader: every partition must be examined again."""
         if reader != self.reader:
             self.reader = reader
+            self.reads_to_log_end = reader.is_follower
             self.dirty = dict.fromkeys(self.slots.values())
 
     def _name(self, requested: RequestedPartition) -> Slot:
@@ -205,9 +213,9 @@ class Subscription:
         """Note that only the marks moved; return whether this may change what the reader can read. A follower
         reads up to the log end, and learns of the marks with its next answer, as in Kafka.
         """
-        if self.reader.is_follower:
+        if self.reads_to_log_end:
             self.dirty[slot] = None
-        return not self.reader.is_follower
+        return not self.reads_to_log_end
 
     def _resolve(self, slot: Slot) -> None:
         """Give the slot its topic's name if the id is known by now; as in Kafka, only at a fetch."""
@@ -217,9 +225,12 @@ class Subscription:
     def _examine(self, slot: Slot) -> None:
         """Examine the partition and watch it from now on."""
         if slot.topic is None:
-            status, available_bytes = PartitionStatus.NOT_SERVED, 0
+            self._note_available(slot, NOT_SERVED)
         else:
-            status, available_bytes = self._source.availability(slot, self.reader)
+            self._note_available(slot, self._source.availability(slot, self.reader))
+
+    def _note_available(self, slot: Slot, available: Availability) -> None:
+        status, available_bytes = available
         self.available_bytes += available_bytes - slot.available_bytes
         slot.available_bytes = available_bytes
         if status is not PartitionStatus.SERVED or self._failed or self._not_served:
@@ -243,7 +254,7 @@ class Subscription:
         """Stop watching: the session is closed, or its answer has no reader."""
         for slot in self.slots.values():
             self._watchers.unwatch(slot)
-        if self.under_way is None and not self.is_parked:
+        if self.under_way is None and self.parked is None:
             self._let_go()
 
     def end(self, pace: Pace) -> Slices[None]:
@@ -322,7 +333,7 @@ class Subscription:
         """
         self.examines_changes = False
         self._unsettled |= self.dirty
-        if not self.reader.is_follower:
+        if not self.reads_to_log_end:
             self.dirty = {slot: None for slot in self.dirty if slot.topic is None}
 
     def _read_ready(self, max_bytes: int, pace: Pace) -> Slices[dict[Slot, tuple[PartitionData, int]]]:

@@ -67,6 +67,8 @@ class _NoSubscription:
     """The subscriber of slots that watch nothing."""
 
     last_fetch_ms = -1
+    reads_to_log_end = False
+    parked = None
 
     def __len__(self) -> int:
         return 0

@@ -97,13 +97,14 @@ def judge_fetch(
         unknown = current_leader_epoch != NO_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH if unknown else ErrorCode.NOT_LEADER_OR_FOLLOWER
     now = marks(partition)
-    if last_fetched_epoch != NO_EPOCH:
+    is_within = now.log_start_offset <= offset <= now.log_end_offset
+    if last_fetched_epoch != NO_EPOCH and not (is_within and last_fetched_epoch == partition.epochs.latest):
         end = partition.epochs.end_offset_for(last_fetched_epoch, now.log_end_offset)
         if end is None or end.epoch == NO_EPOCH or offset < now.log_start_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if end.epoch < last_fetched_epoch or end.offset < offset:
             return FetchVerdict(offset, offset, now, end)
-    if not now.log_start_offset <= offset <= now.log_end_offset:
+    if not is_within:
         return ErrorCode.OFFSET_OUT_OF_RANGE
     if isolation is Isolation.LOG_END:
         return FetchVerdict(offset, now.log_end_offset, now)

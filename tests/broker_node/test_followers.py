@@ -174,6 +174,25 @@ def test_a_waiting_fetch_of_a_follower_is_answered_when_records_come(replicated:
     assert len(answer.responses[0].partitions[0].records) > 0
 
 
+def test_a_followers_answer_leaves_before_the_next_fetch_is_examined(
+    replicated: Replicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What producers wait for is the records on their way, not the work for other readers."""
+    sessions, waiting = [], []
+    for _ in range(2):
+        replicated.session_id = replicated.epoch = 0
+        replicated.fetch(0)
+        sessions.append(replicated.session_id)
+    for replicated.session_id in sessions:
+        waiting.append(replicated.send_fetch(None))
+    wire, left = replicated.harness.wire, []
+    flush = wire.flush
+    monkeypatch.setattr(wire, "flush", lambda: (left.append(len(wire.responses.keys() & waiting)), flush()))
+    replicated.produce()
+    assert 1 in left
+    assert all(replicated.harness.response(slot).responses for slot in waiting)
+
+
 def test_a_waiting_fetch_is_answered_with_all_that_was_appended_in_one_step(replicated: Replicated) -> None:
     replicated.fetch(0)
     waiting = replicated.send_fetch(None)
@@ -193,8 +212,9 @@ def test_the_next_answer_to_a_follower_names_marks_that_have_moved(
     replicated.produce()
     replicated.fetch(0)
     source, looks = replicated.harness.broker.source, []
-    availability = source.availability
-    monkeypatch.setattr(source, "availability", lambda *its: looks.append(its) or availability(*its))
+    for name in ("availability", "fetched"):
+        look = getattr(source, name)
+        monkeypatch.setattr(source, name, lambda *its, look=look: looks.append(its) or look(*its))
     waiting = replicated.send_fetch(1)
     assert replicated.partition.high_watermark == 1
     assert len(looks) == 1 and replicated.harness.response(waiting) is None

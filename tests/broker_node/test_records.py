@@ -243,6 +243,19 @@ def test_a_transactional_batch_is_refused_while_there_are_no_transactions(harnes
 # -- fetch
 
 
+def test_a_parked_fetch_gets_the_records_of_all_partitions_of_one_produce(harness: BrokerHarness) -> None:
+    harness.create_topic("many", 3)
+    first = harness.fetch_request("many", {0: 0, 1: 0, 2: 0}, max_wait_ms=0, session_epoch=0)
+    session_id = harness.client_ask(ApiKey.FETCH, 12, first).session_id
+    request = harness.fetch_request("many", {}, session_id=session_id, session_epoch=1)
+    slot = harness.client_send(ApiKey.FETCH, 12, request)
+    assert harness.response(slot) is None
+    batches = {index: records() for index in range(3)}
+    harness.client_ask(ApiKey.PRODUCE, 12, harness.produce_request("many", batches, 1))
+    (topic,) = harness.response(slot).responses
+    assert [len(one.records) for one in topic.partitions] == [len(records())] * 3
+
+
 def test_a_fetch_is_parked_until_records_come(harness: BrokerHarness) -> None:
     slot = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}))
     assert slot not in harness.wire.responses

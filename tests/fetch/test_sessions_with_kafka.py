@@ -131,7 +131,7 @@ class Comparison:
             listed(names), listed(fetched), listed(forgotten),
         )  # fmt: skip
         context = self.sessions.begin(request, version, self.now_ms)
-        context.subscription.is_parked = True
+        context.subscription.parked = key, context
         context.leave()
         self.under_way.append((client, request, context, f"{key} {to_read}", client.replica_id))
 
@@ -144,7 +144,7 @@ class Comparison:
     def answer(self, place: int) -> None:
         client, request, context, key_and_reads, replica_id = self.under_way.pop(place)
         key, to_read = key_and_reads.split(" ")
-        context.subscription.is_parked = False
+        context.subscription.parked = None
         read = self.read(to_read, Reader(replica_id), max(0, request.max_bytes))
         theirs = self.kafka.ask("answer", key, listed(read))
         error_code, session_id = map(int, theirs.split(" ")[:2])

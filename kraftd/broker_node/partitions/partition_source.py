@@ -24,6 +24,8 @@ from kraftd.types import ZERO_UUID, Uuid
 from kraftd.wire.error_code import ErrorCode
 
 FIRST_VERSION_OF_FOLLOWERS = 11  # consumers of it and later may read from a follower (KIP-392)
+NOT_SERVED, FAILED = Availability(PartitionStatus.NOT_SERVED), Availability(PartitionStatus.FAILED)
+NOTHING = Availability(PartitionStatus.SERVED)  # to read, for now
 FOLLOWED_US, PROGRESS_US = 8, 40  # of a follower's fetch of a partition; with marks that move and wake others
 
 
@@ -63,35 +65,40 @@ class PartitionSource:
 
     def availability(self, slot: Slot, reader: Reader) -> Availability:
         """The partition's state, without reading it."""
-        if is_metadata(slot):
-            return self.log_source.availability(slot, reader)
-        if not may_read(self._boundary, slot, reader, quietly=True):
-            return Availability(PartitionStatus.NOT_SERVED)
         hosted = self._hosted(slot)
+        if hosted is None and is_metadata(slot):
+            return self.log_source.availability(slot, reader)
+        if self._boundary.has_authorizer and not may_read(self._boundary, slot, reader, quietly=True):
+            return NOT_SERVED
         if hosted is None:
-            is_known = self._exists(slot) or self._is_recreated(slot)
-            return Availability(PartitionStatus.FAILED if is_known else PartitionStatus.NOT_SERVED)
-        verdict = self._judge(hosted, slot, reader)
-        if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
-            return Availability(PartitionStatus.FAILED)
+            return FAILED if self._exists(slot) or self._is_recreated(slot) else NOT_SERVED
+        return self._available(hosted, slot, reader, self._judge(hosted, slot, reader))
+
+    def _available(
+        self, hosted: Hosted, slot: Slot, reader: Reader, verdict: FetchVerdict | ErrorCode
+    ) -> Availability:
+        if type(verdict) is not FetchVerdict or verdict.diverging is not None:
+            return FAILED
         if self._selects_by_rack and self._preferred(hosted, slot, reader, verdict) != THE_LEADER:
-            return Availability(PartitionStatus.FAILED)
+            return FAILED
         if verdict.is_empty or hosted.log is None or self._is_held_back(hosted, reader):
-            return Availability(PartitionStatus.SERVED)
+            return NOTHING
         if hosted.log.are_apart(verdict.offset, verdict.end_offset):
             return Availability(PartitionStatus.SERVED, EVERYTHING_BYTES)
         available_bytes = max(1, hosted.log.bytes_between(verdict.offset, verdict.end_offset))
         return Availability(PartitionStatus.SERVED, min(available_bytes, max(1, slot.max_bytes)))
 
-    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> int:
+    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> tuple[Availability, int]:
         """Note the progress of a follower, which a fetch shows that is served and does not diverge."""
-        hosted = None if is_metadata(slot) else self._hosted(slot)
-        if hosted is None or not may_read(self._boundary, slot, reader, quietly=True):
-            return 0
+        hosted = self._hosted(slot)
+        if hosted is None or (
+            self._boundary.has_authorizer and not may_read(self._boundary, slot, reader, quietly=True)
+        ):
+            return self.availability(slot, reader), 0
         assert hosted.partition is not None
         verdict = self._judge(hosted, slot, reader)
-        if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
-            return FOLLOWED_US
+        if type(verdict) is not FetchVerdict or verdict.diverging is not None:
+            return FAILED, FOLLOWED_US
         effects = follower_fetched(
             hosted.partition,
             reader.replica_id,
@@ -102,10 +109,11 @@ class PartitionSource:
             local_broker_epoch=self._local_epoch(),
             times=slot,
         )
-        if not isinstance(effects, list) or not effects:
-            return FOLLOWED_US
+        available = self._available(hosted, slot, reader, verdict)
+        if not effects or type(effects) is not list:
+            return available, FOLLOWED_US
         self._progressed.append((hosted, effects))
-        return PROGRESS_US
+        return available, PROGRESS_US
 
     def take_progress(self) -> list[tuple[Hosted, list[Effect]]]:
         """Remove and return what follows from the progress of followers."""
@@ -116,14 +124,14 @@ class PartitionSource:
         self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool
     ) -> tuple[PartitionData, int]:
         """The answer for the partition, and the bytes of its records, which are noted."""
-        if is_metadata(slot):
+        hosted = self._hosted(slot)
+        if hosted is None and is_metadata(slot):
             return self.log_source.read(slot, reader, max_bytes, at_least_one)
         # Records are empty with an error, never null: librdkafka cannot read that.
-        data = PartitionData(partition_index=slot.index, high_watermark=-1, records=b"")
-        if not may_read(self._boundary, slot, reader, quietly=False):
+        data = PartitionData(partition_index=slot.key[1], high_watermark=-1, records=b"")
+        if self._boundary.has_authorizer and not may_read(self._boundary, slot, reader, quietly=False):
             data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return data, 0
-        hosted = self._hosted(slot)
         if hosted is None:
             data.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if self._exists(slot):
@@ -175,7 +183,7 @@ class PartitionSource:
 
     def take(self, response: FetchResponse) -> tuple[RecordsOf, ...]:
         """Remove and return the records of this answer; called once for each answer."""
-        found = list(self.log_source.take(response))
+        found = [*self.log_source.take(response)]
         if self._noted:
             for topic in response.responses:
                 for partition in topic.partitions:
@@ -190,11 +198,11 @@ class PartitionSource:
         return held
 
     def _is_held_back(self, hosted: Hosted, reader: Reader) -> bool:
-        return reader.is_follower and self._quotas.is_held_back(hosted, reader.replica_id)
+        return reader.replica_id >= 0 and self._quotas.is_held_back(hosted, reader.replica_id)
 
     def _hosted(self, slot: Slot) -> Hosted | None:
-        hosted = self._replicas.get(slot.topic or "", slot.index)
-        if hosted is None or slot.topic_id not in (ZERO_UUID, hosted.topic_id):
+        hosted = self._replicas.get(slot.topic or "", slot.key[1])
+        if hosted is None or (slot.topic_id != hosted.topic_id and slot.topic_id != ZERO_UUID):
             return None
         return hosted
 
@@ -230,7 +238,7 @@ class PartitionSource:
     def _judge(self, hosted: Hosted, slot: Slot, reader: Reader) -> FetchVerdict | ErrorCode:
         partition = hosted.partition
         assert partition is not None
-        if reader.is_follower:
+        if reader.replica_id >= 0:
             isolation, follower_id, only_leader = Isolation.LOG_END, reader.replica_id, True
         else:
             committed = reader.isolation_level == READ_COMMITTED
@@ -246,7 +254,7 @@ class PartitionSource:
             follower_id=follower_id,
             only_leader=only_leader,
         )
-        is_served = isinstance(verdict, FetchVerdict) and verdict.diverging is None
+        is_served = type(verdict) is FetchVerdict and verdict.diverging is None
         if is_served and is_of_former_epoch(partition, reader.replica_id, reader.broker_epoch):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return verdict

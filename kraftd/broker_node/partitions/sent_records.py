@@ -32,14 +32,17 @@ class SentRecords:
         traffic, follower_id = self._replicas.traffic, replica_of(call.message, call.version).replica_id
         for read, data in zip(reads, records, strict=True):
             name = self._topic_name(read.topic_id)
-            if name is not None and read.partition.error_code == ErrorCode.CORRUPT_MESSAGE:
-                traffic.of(name).failed_fetches += 1
-            if name is not None and follower_id >= 0:
-                traffic.of(name).replication_bytes_out += len(data)
-                hosted = self._replicas.get(name, read.partition.partition_index)
-                if hosted is not None:
-                    self._quotas.leader.record(hosted, len(data))
-                    if follower_id in hosted.state.adding_replicas:
-                        traffic.reassignment_bytes_out += len(data)
-            elif name is not None:
-                traffic.of(name).bytes_out += len(data)
+            if name is None:
+                continue
+            hosted = self._replicas.get(name, read.partition.partition_index)
+            of_topic, size_bytes = traffic.of(name) if hosted is None else hosted.traffic, len(data)
+            if read.partition.error_code == ErrorCode.CORRUPT_MESSAGE:
+                of_topic.failed_fetches += 1
+            if follower_id < 0:
+                of_topic.bytes_out += size_bytes
+                continue
+            of_topic.replication_bytes_out += size_bytes
+            if hosted is not None:
+                self._quotas.leader.record(hosted, size_bytes)
+                if follower_id in hosted.state.adding_replicas:
+                    traffic.reassignment_bytes_out += size_bytes
