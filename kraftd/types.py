@@ -9,7 +9,8 @@ import base64
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from struct import Struct
-from typing import NamedTuple
+
+from kraftd.named_tuple import NamedTuple
 
 Uuid = bytes  # 16 raw bytes
 

@@ -6,14 +6,13 @@ performer of the answer reads it from the disk.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.view import ClusterView
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Availability, PartitionStatus, Reader
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
+from kraftd.named_tuple import NamedTuple
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.effects import RecordsOf
 from kraftd.security.principals import Principal

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.view import ClusterView
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Endpoint
 
 

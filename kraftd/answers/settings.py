@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.fetch.session_cache import CacheLimits
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Endpoint
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from struct import Struct as Layout
 from struct import error as TooShort
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.ground.refusal import Refusal
@@ -46,6 +46,7 @@ from kraftd.messages import (
     txn_offset_commit_response,
 )
 from kraftd.metadata.state import TOPIC_RESOURCE
+from kraftd.named_tuple import NamedTuple
 from kraftd.requests.unread_refusals import INNER_SAMPLE, UnreadRefusal, WholeRefusal
 from kraftd.types import ZERO_UUID
 from kraftd.wire.api import ApiKey

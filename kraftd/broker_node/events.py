@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
 from kraftd.ground.event import Event
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.effects import AppendBatches
 from kraftd.partition.producers import ProducerStates
 from kraftd.partition.views import EpochView

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
-from typing import NamedTuple
 
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
@@ -17,6 +16,7 @@ from kraftd.messages.broker_registration_request import BrokerRegistrationReques
 from kraftd.messages.broker_registration_response import BrokerRegistrationResponse
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import allows_directory_assignment
+from kraftd.named_tuple import NamedTuple
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Endpoint, Uuid, in_kafkas_order
 from kraftd.wire.error_code import ErrorCode, error_name

@@ -16,7 +16,9 @@ import sys
 import threading
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from kraftd.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,7 @@ from kraftd.cli.cluster_options import ClusterGroup, command_config_option, run
 from kraftd.cli.failures import FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.quorum.leader import Quorum, ask_leader, check, connect
 from kraftd.cli.quorum.voters import bootstrap_option, timeout_option
+from kraftd.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kraftd.messages.api_versions_response import ApiVersionsResponse

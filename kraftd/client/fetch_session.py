@@ -9,10 +9,9 @@ request is a full one. After an error of the session, the next request is full a
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 

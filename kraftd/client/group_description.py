@@ -6,7 +6,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from itertools import chain
-from typing import NamedTuple
 
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
@@ -22,6 +21,7 @@ from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kraftd.messages.share_group_describe_response import ShareGroupDescribeResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import address_text
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode

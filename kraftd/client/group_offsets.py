@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
-from typing import NamedTuple
 
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
@@ -21,6 +20,7 @@ from kraftd.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from kraftd.messages.offset_fetch_response import OffsetFetchResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 
 Place = tuple[str, int]  # a topic's name and the index of a partition

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from kraftd.client.cluster import Cluster
 from kraftd.client.group_description import DEAD, EMPTY, SHARE, GroupState
 from kraftd.client.group_offsets import Committed, GroupOffsets, Place
 from kraftd.client.partition_reader import EARLIEST, LATEST, PartitionReader
 from kraftd.client.share_offsets import alter_share_offsets
+from kraftd.named_tuple import NamedTuple
 
 NO_EPOCH = -1
 

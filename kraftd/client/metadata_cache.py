@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Container, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 

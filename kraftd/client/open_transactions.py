@@ -7,7 +7,7 @@ records, and compaction, for good. KIP-664 names the causes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kraftd.named_tuple import NamedTuple
 
 # States of a transactional id, by Kafka's names.
 EMPTY, ONGOING = "Empty", "Ongoing"

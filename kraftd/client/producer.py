@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kraftd.client.cluster import Cluster, Pause
 from kraftd.client.failures import ClientFailure, NoLeader, Refused, Unreachable
@@ -17,6 +16,7 @@ from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTop
 from kraftd.messages.metadata_response import MetadataResponse
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode, error_name
 from kraftd.wire.keyed_records import KeyedRecord, build_keyed_batch

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from kraftd.client.cluster import Pause
 from kraftd.client.connection import Connection, Setup
@@ -27,6 +27,7 @@ from kraftd.messages.fetch_snapshot_request import (
 )
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.messages.fetch_snapshot_response import PartitionSnapshot as Piece
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
 from kraftd.wire.error_code import ErrorCode, error_name

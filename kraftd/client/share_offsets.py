@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
-from typing import NamedTuple
 
 from kraftd.client.connection import Connection
 from kraftd.client.group_offsets import GroupOffsets, Place
@@ -19,6 +18,7 @@ from kraftd.messages.describe_share_group_offsets_request import (
     DescribeShareGroupOffsetsRequestGroup,
 )
 from kraftd.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
+from kraftd.named_tuple import NamedTuple
 
 
 class Progress(NamedTuple):

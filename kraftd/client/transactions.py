@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from kraftd.client.all_brokers import ask_all
 from kraftd.client.cluster import Cluster
@@ -27,6 +26,7 @@ from kraftd.messages.write_txn_markers_request import (
     WriteTxnMarkersRequest,
 )
 from kraftd.messages.write_txn_markers_response import WriteTxnMarkersResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import address_text
 from kraftd.wire.error_code import ErrorCode, error_name
 

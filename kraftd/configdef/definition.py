@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import NamedTuple
 
 from kraftd.configdef import facts
 from kraftd.configdef.addresses import parse_bootstrap_server, parse_voter
 from kraftd.configdef.rules import is_share_auto_offset_reset, is_throttled_replicas
 from kraftd.configdef.text import double_text, parse_double, parse_integer, parse_list, trim
+from kraftd.named_tuple import NamedTuple
 
 Value = bool | int | float | str | list[str] | None
 

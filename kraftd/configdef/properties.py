@@ -7,7 +7,8 @@ than all that kraftd does with its file; the tests compare it with that package 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from kraftd.named_tuple import NamedTuple
 
 _LINE = re.compile(r"\r\n|\r|\n")
 _KEY_END = re.compile(r"(?<!\\)((?:\\\\)*)([ \t\f]*[=:][ \t\f]*|[ \t\f]+)")

@@ -10,7 +10,6 @@ What answers fetches is a generator that pauses after each slice of work.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import NamedTuple
 
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.sessions import FetchContext, FetchSessions
@@ -20,6 +19,7 @@ from kraftd.fetch.subscription import EXAMINE_US, Subscription
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import FetchResponse
+from kraftd.named_tuple import NamedTuple
 
 MAX_PARKED_SLOTS = 1_000_000  # of fetches without a session, which the cache's bounds do not count
 

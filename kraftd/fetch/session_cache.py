@@ -10,9 +10,9 @@ their partitions and bytes are limited as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from kraftd.fetch.subscription import Subscription
+from kraftd.named_tuple import NamedTuple
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1

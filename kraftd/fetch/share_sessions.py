@@ -6,10 +6,10 @@ A session belongs to one member and to the connection that began it, and ends wi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from kraftd.fetch.session_cache import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from kraftd.ground.refusal import Refusal
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kraftd.fetch.slots import Slot
 from kraftd.messages.fetch_response import PartitionData
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid
 
 EVERYTHING_BYTES = 1 << 62  # as many as any fetch waits for

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kraftd.fetch.slots import Parked, Slot, SlotKey, slot_bytes
 from kraftd.fetch.source import EVERYTHING_BYTES, Availability, PartitionSource, PartitionStatus, Reader
@@ -21,6 +21,7 @@ from kraftd.fetch.watchers import Watchers
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.fetch_request import FetchPartition
 from kraftd.messages.fetch_response import PartitionData
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
 from kraftd.groups.records import KeyAndValue
+from kraftd.named_tuple import NamedTuple
 
 BATCH_BYTES = 61  # of a batch without records
 RECORD_BYTES = 26  # the most that a record needs besides key and value

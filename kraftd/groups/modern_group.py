@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
@@ -29,6 +29,7 @@ from kraftd.messages.share_group_target_assignment_metadata_key import ShareGrou
 from kraftd.messages.share_group_target_assignment_metadata_value import (
     ShareGroupTargetAssignmentMetadataValue,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 
 MOST_ORDERED = 1000  # members

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kraftd.history.event import Event
 from kraftd.history.names import count
+from kraftd.named_tuple import NamedTuple
 
 MAX_PAUSE_MS = 2_000  # between the timestamps of two parts of an event
 MAX_UNDIVIDED = 100  # changes; no controller divides an event with fewer

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.history.names import SCRAM_MECHANISMS, resource_type
 from kraftd.history.tree import quota_entity_name
 from kraftd.history.values import acl_fields, broker_fields, controller_fields, partition_fields
 from kraftd.metadata.image import Image
+from kraftd.named_tuple import NamedTuple
 from kraftd.redaction.configs import shown
 from kraftd.types import uuid_text
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.configdef.text import double_text
 from kraftd.history.names import RESOURCE_TYPES, SCRAM_MECHANISMS, resource_type
@@ -24,6 +24,7 @@ from kraftd.history.values import (
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.metadata.state import QuotaEntity, TopicState
+from kraftd.named_tuple import NamedTuple
 from kraftd.redaction.configs import REDACTED, shown
 from kraftd.types import parse_uuid, uuid_text
 

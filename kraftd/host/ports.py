@@ -6,11 +6,12 @@ The disk is a port too: `kraftd.log.disk.Disk`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kraftd.answers.effects import SendToNode
 from kraftd.host.disk_job import DiskJob
 from kraftd.host.snapshots.checkpointing import CheckpointMade, CheckpointOrder
+from kraftd.named_tuple import NamedTuple
 from kraftd.raft.effects import Send
 from kraftd.replica.effects import SendToController
 from kraftd.requests.call import Call

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kraftd.log.disk import Disk, File
 from kraftd.log.errors import DiskFull
+from kraftd.named_tuple import NamedTuple
 
 TRUNCATED_DIRECTORY = "truncated"
 MAX_COPIES = 16

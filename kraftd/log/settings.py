@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.log.segment import INDEX_INTERVAL_BYTES
+from kraftd.named_tuple import NamedTuple
 
 
 class LogSettings(NamedTuple):

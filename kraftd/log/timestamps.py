@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kraftd.log.errors import CorruptStorage
 from kraftd.log.partition_log import PartitionLog
 from kraftd.log.segment import Segment
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import Batch, CorruptBatch, RecordView, iter_batches, records
 
 _READ_BYTES = 64 << 10

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.log.data.cleanable import Cleanable, cleanable
 from kraftd.log.data.cleaning import Cleaning, Pause
@@ -18,6 +18,7 @@ from kraftd.log.offset_checkpoint import CLEANED_TO, TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.log_loader import read_offsets
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.compaction import SECRET_BYTES, SLOT_BYTES, KeyOffsets
 from kraftd.wire.producer_snapshot import SnapshotEntry
 

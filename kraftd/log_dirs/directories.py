@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from kraftd.ground.pace import ROW_US, Pace, Slices, at_once
 from kraftd.log.data.data_log import DataLog
@@ -31,6 +30,7 @@ from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, RunAll, WriteJob, in
 from kraftd.log_dirs.log_making import LogMaking
 from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
 
 Mark = tuple[TopicPartition, int]  # the high watermark of a partition

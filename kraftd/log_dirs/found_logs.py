@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.opening import Found
 from kraftd.log.errors import StorageError
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from kraftd.log.data.resources import Deletion
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import StorageError
 from kraftd.log.offset_checkpoint import TopicPartition, encode_offsets
+from kraftd.named_tuple import NamedTuple
 
 # Runs jobs, and returns the failure of each, or None. Blocks.
 RunAll = Callable[[Sequence[Callable[[], None]]], list[StorageError | None]]

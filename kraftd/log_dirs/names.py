@@ -6,9 +6,9 @@ A name has at most 255 characters: to be deleted or set aside, a topic's name is
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from kraftd.log.errors import DirectoryProblem
+from kraftd.named_tuple import NamedTuple
 
 DELETE_SUFFIX = "-delete"
 FUTURE_SUFFIX = "-future"

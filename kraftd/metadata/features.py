@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.metadata import metadata_version as mv
 from kraftd.metadata.metadata_version import KRAFT_VERSION, METADATA_VERSION
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.record_frame import VersionedRecord
 
 ELR_VERSION: Final = "eligible.leader.replicas.version"

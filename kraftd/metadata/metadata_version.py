@@ -5,7 +5,9 @@ Facts: KIP-778 and the MetadataVersion of Apache Kafka 4.3.1.  A level here is t
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from kraftd.named_tuple import NamedTuple
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"

@@ -8,9 +8,9 @@ of its record. The broker takes changes once they are committed. An abort of a t
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
 from kraftd.metadata.state import PartitionState
+from kraftd.named_tuple import NamedTuple
 
 
 class ReplicaChange(NamedTuple):

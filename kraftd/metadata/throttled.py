@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from kraftd.named_tuple import NamedTuple
 
 LEADERS, FOLLOWERS = "leader", "follower"  # the two sides
 

@@ -6,7 +6,6 @@ It cleans up after a crash, refuses damage, and reports all of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.epochs import EpochCache
@@ -28,6 +27,7 @@ from kraftd.metadata_dir.files.high_watermark import Mark
 from kraftd.metadata_dir.lost_log import check_nothing_is_lost
 from kraftd.metadata_dir.metadata_log import LogSettings, MetadataLog
 from kraftd.metadata_dir.sound_checkpoints import begin_at_checkpoint, keep_sound
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import METADATA_TOPIC_ID, OffsetAndEpoch, parse_uuid, uuid_text
 from kraftd.wire.batch import iter_batches
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
@@ -16,6 +15,7 @@ from kraftd.metadata_dir.files.meta_properties import read_meta_properties
 from kraftd.metadata_dir.files.quorum_state import FILE_NAME as QUORUM_STATE
 from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import OffsetAndEpoch, ReplicaKey
 
 _ANY_ID = bytes(15) + b"\x7f"

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.net.frame_receiver import FrameReceiver
 from kraftd.net.older_versions import in_version
 from kraftd.net.splitter import FrameError

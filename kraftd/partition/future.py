@@ -5,9 +5,8 @@ It follows the current log, as a follower its leader, by the rules of `reading.p
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.ground.effect import Effect
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.effects import StartLogAt
 from kraftd.partition.partition import NO_EPOCH, Partition
 from kraftd.partition.producers import ProducerStates

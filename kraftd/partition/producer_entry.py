@@ -6,10 +6,11 @@ An entry is a value: a batch that is accepted makes another one.
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import BatchHeader
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry

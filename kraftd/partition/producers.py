@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.config import PartitionConfig
 from kraftd.partition.producer_entry import (
     CONTROL,

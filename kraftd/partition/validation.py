@@ -10,10 +10,11 @@ refused as too large, so that producers split the batch. An answer lists at most
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.config import PRODUCERS_CODEC, PartitionConfig
 from kraftd.wire import records
 from kraftd.wire.batch import HEADER_BYTES, BatchHeader

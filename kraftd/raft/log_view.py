@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import OffsetAndEpoch
 
 BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(0, 0)  # written by format; never replicated

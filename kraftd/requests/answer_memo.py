@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from struct import Struct
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.requests.call import Call
 from kraftd.requests.kept_answer import KeptAnswer, kept_answer
 from kraftd.requests.repeated_requests import RepeatedRequests

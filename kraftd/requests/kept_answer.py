@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer
 from kraftd.requests.events import FramesReceived

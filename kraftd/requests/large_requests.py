@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
 from kraftd.ground.pace import MAX_SLICE_WORK_US
+from kraftd.named_tuple import NamedTuple
 from kraftd.requests.call import Call
 from kraftd.requests.effects import ReadFrame
 from kraftd.requests.events import FrameRead

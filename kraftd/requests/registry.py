@@ -11,10 +11,10 @@ from copy import copy
 from functools import cached_property
 from importlib import import_module
 from types import MethodType
-from typing import NamedTuple
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.messages.registry import APIS
+from kraftd.named_tuple import NamedTuple
 from kraftd.requests.call import Call
 from kraftd.requests.unread_refusals import UnreadRefusal, UnreadRow, WholeRefusal
 from kraftd.wire.api import ApiKey, latest_version_unstable, request_class, valid_versions

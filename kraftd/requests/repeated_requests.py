@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.requests.call import Call
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.kept_answer import KeptAnswer, kept_answer

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+
+from kraftd.named_tuple import NamedTuple
 
 UMASK_VARIABLE = "KRAFTD_UMASK"
 DEFAULT_UMASK = 0o077

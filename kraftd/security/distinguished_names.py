@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
+
+from kraftd.named_tuple import NamedTuple
 
 _KEYWORDS = {
     "2.5.4.3": "CN",

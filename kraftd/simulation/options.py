@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from msgspec import Struct
 
 from kraftd.host.upkeep.retention import RetentionRules
 from kraftd.host.upkeep.snapshot_keeper import KeeperSettings
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION
+from kraftd.named_tuple import NamedTuple
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.schedule import MS, SECOND
 

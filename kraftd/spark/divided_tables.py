@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.spark.cluster_tables import DAMAGED, RECORDS, write_small_tables
 from kraftd.spark.decoding.fields import DAMAGE, record_schema
 from kraftd.spark.inputs.extent import Extent

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.api import control_record_class
 from kraftd.wire.codec import decode, encode_bytes
 from kraftd.wire.compression import CODEC_NAMES, DecompressionError, decompress

@@ -9,8 +9,8 @@ the base timestamp.
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import HEADER_BYTES, MAGIC, Batch, BatchHeader, CorruptBatch
 from kraftd.wire.compression import compress
 from kraftd.wire.errors import DamagedRecords

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from struct import Struct as Layout
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import Batch, CorruptBatch
 from kraftd.wire.records import build_records_batch, decode_records
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import Batch
 from kraftd.wire.records import build_records_batch, decode_records
 

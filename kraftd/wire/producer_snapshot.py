@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.crc32c import crc32c
 
 _HEAD = Struct(">hII")  # version, checksum of what follows it, count

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.api import metadata_record_class
 from kraftd.wire.batch import Batch, decompressed, values
 from kraftd.wire.codec import decode, encode_bytes

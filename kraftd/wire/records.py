@@ -14,8 +14,9 @@ import enum
 from collections.abc import Sequence
 from importlib import import_module
 from struct import Struct
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire import python_records
 from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, decompressed
 from kraftd.wire.compression import compress

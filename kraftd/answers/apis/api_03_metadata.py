@@ -15,7 +15,7 @@ exists.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers import metadata_topic
@@ -34,6 +34,7 @@ from kraftd.ground.pace import Pace
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from kraftd.metadata.state import TopicState
+from kraftd.named_tuple import NamedTuple
 from kraftd.requests.answer_memo import CONNECTION_CLASSES
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID

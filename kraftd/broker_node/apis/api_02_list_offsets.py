@@ -10,7 +10,7 @@ kind of offset that the version does not have; UNKNOWN_TOPIC_OR_PARTITION, and t
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers import metadata_offsets
@@ -24,6 +24,7 @@ from kraftd.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.reading import Isolation, ListedOffset, TimestampLookup, is_unsupported, list_offset
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination
 from kraftd.broker_node.coordination.known_topics import KnownTopics
@@ -15,6 +15,7 @@ from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.share_state.config import ShareStateConfig
 from kraftd.groups.share_state.coordinator import ShareCoordinator
 from kraftd.groups.share_state.effects import PruneRecords
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.reading import DeletedRecords, delete_records
 from kraftd.wire.message import Message
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kraftd.groups.deadlines import Deadlines
 from kraftd.groups.transactions.partitions import Added, Results
 from kraftd.groups.transactions.transaction import EPOCH_BUMPS, TopicPartition
 from kraftd.histogram import Histogram
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.producers import NO_GUARD
 from kraftd.wire.error_code import ErrorCode
 

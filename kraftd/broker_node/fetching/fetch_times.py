@@ -9,7 +9,8 @@ min.insync.replicas (KIP-966) they stand still.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+
+from kraftd.named_tuple import NamedTuple
 
 WINDOW_MS = 60_000
 ROUNDS_KEPT = 50

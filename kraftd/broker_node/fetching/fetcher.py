@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kraftd.broker_node.fetching.fetch_times import FetchTimes
 from kraftd.broker_node.fetching.leader_session import Key, LeaderSession
@@ -25,6 +25,7 @@ from kraftd.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kraftd.messages.list_offsets_response import ListOffsetsResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.effects import AppendBatches, TruncateLog
 from kraftd.partition.partition import FOLLOWER, Partition
 from kraftd.partition.reading import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP

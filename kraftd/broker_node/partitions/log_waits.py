@@ -8,7 +8,9 @@ knows the leader. Here its request waits for the log, at most for its own timeou
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from kraftd.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kraftd.broker_node.partitions.replicas import Replicas, TopicPartition

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from kraftd.configdef.definition import Value, broker_def, topic_def
 from kraftd.configdef.node import NodeConfig
@@ -16,6 +16,7 @@ from kraftd.controller.configs.values import Items, items, resolve
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.metadata.image import Image
 from kraftd.metadata.throttled import FOLLOWERS, LEADERS, Throttled, replicas_key, throttled
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.config import PRODUCERS_CODEC, PartitionConfig
 from kraftd.wire.compression import CODEC_NAMES
 

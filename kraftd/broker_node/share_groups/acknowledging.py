@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kraftd.fetch.share_sessions import Member, TopicIdPartition
 from kraftd.groups.share_state.key import SharePartitionKey
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.share.acknowledging import Acknowledgement, acknowledge
 from kraftd.partition.share.states import RENEW
 from kraftd.wire.error_code import ErrorCode

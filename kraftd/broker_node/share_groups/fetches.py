@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kraftd.broker_node.effects import ReadForShares
 from kraftd.broker_node.events import SharesRead
@@ -16,6 +16,7 @@ from kraftd.fetch.share_sessions import Member, TopicIdPartition
 from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.share_state.key import SharePartitionKey
 from kraftd.messages.share_fetch_response import AcquiredRecords, PartitionData
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch
 from kraftd.partition.share.acquiring import Acquired, ReadRecords, acquire
 from kraftd.types import Uuid

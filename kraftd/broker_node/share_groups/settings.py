@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from kraftd.configdef.definition import group_def
 from kraftd.configdef.rules import duration_seconds
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.reading import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Isolation
 from kraftd.partition.share.share_partition import ShareLimits
 

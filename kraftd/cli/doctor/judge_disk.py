@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, ok, problem, warning
+from kraftd.named_tuple import NamedTuple
 
 LITTLE_ROOM_BYTES = 64 << 20
 LOW_ROOM_BYTES = 1 << 30

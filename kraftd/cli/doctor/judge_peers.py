@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
 from kraftd.client.failures import NO_ANSWER
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.messages.api_versions_response import ApiVersionsResponse
+from kraftd.named_tuple import NamedTuple
 
 HANGS = "accepts connections and answers nothing"
 LOOK = (

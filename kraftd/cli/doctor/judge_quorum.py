@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
 from kraftd.cli.quorum.leader import leaders_time_ms
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
+from kraftd.named_tuple import NamedTuple
 
 SILENT_MS = 10_000  # a voter that did not fetch for this long counts as gone
 TWIN_MS = 3_000  # two replicas of one id that both fetched within this time run both

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
 from kraftd.cli.doctor.judge_peers import Answer, is_broker
@@ -24,6 +23,7 @@ from kraftd.cli.failures import CommandFailure
 from kraftd.cli.quorum.leader import NoLeader, Quorum, ask_leader, connect, describe_quorum, endpoint_address
 from kraftd.cli.quorum.registrations import Registration, registrations
 from kraftd.client.failures import ClientFailure, NoAnswer
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import address_text
 
 DEFAULT_SESSION_TIMEOUT_MS = 9_000

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence, Set
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor.judge_replicas import Behind, Ends, Seen, is_full
 from kraftd.client.connection import Connection
@@ -20,6 +20,7 @@ from kraftd.messages.list_offsets_response import ListOffsetsResponse
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metrics.state.survey import Group
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode, error_name
 
 if TYPE_CHECKING:

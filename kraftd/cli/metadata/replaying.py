@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +18,7 @@ from kraftd.history.tree import Provenance
 from kraftd.log.errors import CorruptStorage
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import Batch, CorruptBatch
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.message import Message

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from kraftd.cli.failures import FAILED, CommandFailure
 from kraftd.cli.quorum.voter_probe import Presence, VoterAnswer, ask_voters
+from kraftd.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kraftd.cli.doctor.peer_probe import Address

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from kraftd.cli.failures import FAILED, CommandFailure
 from kraftd.cli.wait_notice import waiting
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import address_text
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
 from kraftd.cli.start import host_port
 from kraftd.cli.values import NODE_ID
+from kraftd.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kraftd.cli.doctor.peer_probe import Address

@@ -7,7 +7,7 @@ endpoints. That registration blocks no upgrade, and stock controllers and broker
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,6 +24,7 @@ from kraftd.cli.quorum.leader import (
 )
 from kraftd.cli.quorum.voters import bootstrap_option, timeout_option
 from kraftd.cli.values import NODE_ID
+from kraftd.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kraftd.client.connection import Connection

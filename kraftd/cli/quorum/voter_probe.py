@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor.judge_peers import Answer, is_broker
 from kraftd.cli.doctor.peer_probe import Address, probe
@@ -19,6 +19,7 @@ from kraftd.client.connection import Plaintext, default_setup
 from kraftd.client.failures import ClientFailure
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.fetch_response import FetchResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, address_text
 from kraftd.wire.error_code import ErrorCode
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kraftd.cli.failures import FAILED, CommandFailure
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import time_text
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ The states of a broker, and where a heartbeat takes it:
 from __future__ import annotations
 
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from kraftd.controller.brokers.departures import Departure
 from kraftd.controller.brokers.heartbeats import EVERY_OFFSET, NO_OFFSET
@@ -36,6 +36,7 @@ from kraftd.ground.refusal import Refusal
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.metadata.state import BrokerState
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 

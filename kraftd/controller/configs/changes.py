@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from kraftd.configdef.definition import broker_def, topic_def
 from kraftd.configdef.text import split, utf16_length
@@ -33,6 +33,7 @@ from kraftd.messages import alter_configs_response as legacy_answer
 from kraftd.messages import incremental_alter_configs_request as incremental
 from kraftd.messages import incremental_alter_configs_response as incremental_answer
 from kraftd.messages.config_record import ConfigRecord
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 

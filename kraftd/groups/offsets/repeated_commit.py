@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.answers import refused_commit
@@ -28,6 +28,7 @@ from kraftd.groups.repeating import Repetition, repetition_of_commit
 from kraftd.groups.shard import ShardStatus
 from kraftd.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
 from kraftd.messages.offset_commit_value import OffsetCommitValue
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import ZERO_UUID
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.error_code import ErrorCode

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -37,6 +36,7 @@ from kraftd.messages.delete_share_group_state_request import (
     PartitionData,
 )
 from kraftd.messages.delete_share_group_state_response import DeleteShareGroupStateResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode, error_of
 
 Rows = list[DeleteShareGroupOffsetsResponseTopic]

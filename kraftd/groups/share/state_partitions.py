@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from kraftd.groups.call import Metadata
 from kraftd.groups.consumer.assignors.spec import Partitions
+from kraftd.named_tuple import NamedTuple
 
 UNKNOWN_NAME = "<UNKNOWN>"  # of a topic that is gone, as in Kafka
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
@@ -31,6 +31,7 @@ from kraftd.messages.initialize_share_group_state_request import InitializeShare
 from kraftd.messages.read_share_group_state_request import ReadShareGroupStateRequest
 from kraftd.messages.read_share_group_state_summary_request import ReadShareGroupStateSummaryRequest
 from kraftd.messages.write_share_group_state_request import WriteShareGroupStateRequest
+from kraftd.named_tuple import NamedTuple
 from kraftd.recent import Recent
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid, parse_uuid, uuid_text
 
 MAX_INT = 2**31 - 1

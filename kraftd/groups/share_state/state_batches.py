@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from kraftd.named_tuple import NamedTuple
 
 NO_OFFSET = -1
 MAX_OFFSET = 2**63

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from msgspec.structs import replace
 
 from kraftd.ground.refusal import Refusal
@@ -26,6 +24,7 @@ from kraftd.groups.transactions.transaction import (
     bumps_epochs,
     is_exhausted,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.transactions.states import ONGOING, PREPARED
 from kraftd.groups.transactions.transaction import (
@@ -12,6 +10,7 @@ from kraftd.groups.transactions.transaction import (
     TransactionalId,
     is_exhausted,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.call import Call, Topics
@@ -18,6 +16,7 @@ from kraftd.messages.add_partitions_to_txn_response import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 
 BROKERS_VERSION = 4  # from which the request is a broker's, of several transactions (KIP-890)

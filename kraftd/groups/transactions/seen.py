@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from re import Pattern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.transactions.states import BY_NAME, DEAD
@@ -14,6 +14,7 @@ from kraftd.messages.describe_transactions_response import TopicData
 from kraftd.messages.describe_transactions_response import TransactionState as Described
 from kraftd.messages.list_transactions_request import ListTransactionsRequest
 from kraftd.messages.list_transactions_response import TransactionState as Listed
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:

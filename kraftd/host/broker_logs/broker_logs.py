@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
 from kraftd.broker_node.effects import (
     CordonDirectories,
@@ -43,6 +42,7 @@ from kraftd.log_dirs.directories import LogDirectories, Mark
 from kraftd.log_dirs.full_directories import FullDirectories
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader, LogOpening, run_openings
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.effects import (
     AssignEpoch,
     LogStartMoved,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from kraftd.broker_node.effects import LogMove, MoveLogs
 from kraftd.broker_node.events import MoveBegun, MovesBegun
@@ -20,6 +19,7 @@ from kraftd.log.errors import StorageError
 from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.log_making import LogMaking
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 
 BEGUN_US = 50  # of work for a future log that is there, or cannot be made

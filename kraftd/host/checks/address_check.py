@@ -7,12 +7,12 @@ BeginQuorumEpoch of the epoch's leader, meant for one replica: another one answe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from kraftd.host.checks.peer_troubles import CLOSED, reason_in_words
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import ReplicaKey, address_text
 from kraftd.wire.error_code import ErrorCode
 

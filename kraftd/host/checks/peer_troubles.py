@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kraftd.messages.vote_response import VoteResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.host.ports import Log
 from kraftd.log.kept_records import Truncation
 from kraftd.log.partition_log import PartitionLog
+from kraftd.named_tuple import NamedTuple
 from kraftd.raft import effects as raft
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kraftd.ground.effect import Effect
 from kraftd.host.disk_job import DiskJob
 from kraftd.log.errors import CorruptStorage, DiskFull
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftd.named_tuple import NamedTuple
 from kraftd.raft import effects, events
 from kraftd.types import OffsetAndEpoch
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import OffsetAndEpoch
 
 

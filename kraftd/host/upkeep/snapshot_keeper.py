@@ -7,7 +7,7 @@ handles the result. It polls once a second.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kraftd.ground.ticks import next_tick_ms
 from kraftd.histogram import Histogram
@@ -36,6 +36,7 @@ from kraftd.metadata_dir.files.checkpoint import (
     part_name,
     set_aside,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.raft.events import LogStartMoved, SnapshotsDeleted, SnapshotTaken
 from kraftd.requests.repeats import Repeats
 from kraftd.types import OffsetAndEpoch

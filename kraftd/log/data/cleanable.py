@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import NamedTuple
 
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.errors import CorruptStorage
 from kraftd.log.segment import MAX_RELATIVE_OFFSET, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import CorruptBatch
 
 REMEDY = "It is not cleaned until the broker restarts. Restore the file from another replica"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kraftd.log.disk import Disk, write_atomically
+from kraftd.named_tuple import NamedTuple
 
 
 class FlushJob(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from kraftd.log.data.resources import Deletion, LogResources
 from kraftd.log.data.segment import DataSegment
@@ -28,6 +27,7 @@ from kraftd.log.segment import (
     scan,
     segment_name,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid
 from kraftd.wire.producer_snapshot import SnapshotEntry, encode_producers
 

@@ -8,7 +8,7 @@ from the batches behind it.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.log_files import LogFiles
@@ -35,6 +35,7 @@ from kraftd.log.segment import (
     scan,
     segment_name,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid
 from kraftd.wire.batch import CorruptBatch
 from kraftd.wire.producer_snapshot import (

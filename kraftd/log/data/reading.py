@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple
 
 from kraftd.log.data.segment import DataSegment, Opener
 from kraftd.log.disk import Disk, File
 from kraftd.log.epochs import EpochCache
 from kraftd.log.errors import CorruptStorage
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import HEADER_BYTES, CorruptBatch
 from kraftd.wire.records import ENGINE
 

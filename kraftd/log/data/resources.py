@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from kraftd.log.data.open_files import OpenFiles
 from kraftd.log.data.tails import TailBudget
 from kraftd.log.disk import Disk
+from kraftd.named_tuple import NamedTuple
 
 
 class Deletion(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kraftd.named_tuple import NamedTuple
 
 NEVER = (1 << 63) - 1
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import REMEDY
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.errors import CorruptStorage
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
 from kraftd.wire.records import first_of_timestamp
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
 
 from kraftd.log.errors import CorruptStorage
+from kraftd.named_tuple import NamedTuple
 
 _ENTRY = Struct(">hqqqq")
 ENTRY_BYTES = _ENTRY.size

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
-from typing import NamedTuple
 
 from kraftd.log.disk import Disk, File
 from kraftd.log.errors import CorruptStorage
@@ -18,6 +17,7 @@ from kraftd.messages.kraft_version_record import KRaftVersionRecord
 from kraftd.messages.snapshot_footer_record import SnapshotFooterRecord
 from kraftd.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftd.messages.voters_record import VotersRecord
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import (
     Batch,

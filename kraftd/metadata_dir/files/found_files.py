@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.log.disk import Disk
 from kraftd.metadata_dir.files.checkpoint import by_epoch, find_download, list_checkpoints, part_name
 from kraftd.metadata_dir.files.high_watermark import Mark, read_mark
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import OffsetAndEpoch
 
 

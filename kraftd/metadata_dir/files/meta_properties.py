@@ -6,11 +6,11 @@ import re
 import time
 from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from kraftd.configdef.properties import parse
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import DirectoryProblem
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import (
     DIRECTORY_LOST,
     DIRECTORY_MIGRATING,

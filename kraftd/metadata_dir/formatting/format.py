@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from kraftd.log.disk import Disk
 from kraftd.log.errors import DirectoryProblem, StorageError
@@ -27,6 +26,7 @@ from kraftd.metadata_dir.files.meta_properties import (
 )
 from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.formatting.voters import InitialVoter, voters_record
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid
 from kraftd.wire.record_frame import VersionedRecord
 

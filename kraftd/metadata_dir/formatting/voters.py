@@ -6,9 +6,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
 
 from kraftd.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid, parse_uuid, uuid_text
 
 

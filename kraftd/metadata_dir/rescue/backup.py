@@ -7,7 +7,6 @@ The manifest, `backup.json`, is written last and atomically: a directory without
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +21,7 @@ from kraftd.metadata_dir.files.checkpoint import (
 )
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.metadata_dir.recovery import open_log
+from kraftd.named_tuple import NamedTuple
 from kraftd.redaction.pieces import RedactedPieces
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch

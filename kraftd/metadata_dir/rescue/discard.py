@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from msgspec import structs
 
@@ -25,6 +24,7 @@ from kraftd.metadata_dir.files.checkpoint import checkpoint_name, checkpoint_pat
 from kraftd.metadata_dir.files.high_watermark import HighWatermarkFile, Mark, Refusal, read_mark
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.metadata_dir.recovery import open_log
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch, control_records, iter_batches, values
 from kraftd.wire.record_frame import decode_record

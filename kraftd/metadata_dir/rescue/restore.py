@@ -7,7 +7,6 @@ interrupted restore.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from kraftd.log.disk import Disk
 from kraftd.log.errors import DirectoryProblem
@@ -20,6 +19,7 @@ from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.formatting.voters import InitialVoter, voters_record
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.metadata_dir.rescue.backup import is_occupied
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import OffsetAndEpoch, Uuid
 from kraftd.wire.record_frame import VersionedRecord
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from kraftd.log.disk import Disk
 from kraftd.log.epochs import EpochCache
@@ -33,6 +32,7 @@ from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.formatting.voters import InitialVoter, voters_record
 from kraftd.metadata_dir.recovery import OpenedLog, open_log
 from kraftd.metadata_dir.rescue.new_epoch import epoch_beyond
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch, ControlRecordType, build_control_batch, control_records, iter_batches
 from kraftd.wire.message import Message

@@ -5,8 +5,6 @@ No lock is taken and nothing is changed, so a running process is not disturbed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, DirectoryProblem
 from kraftd.log.following import SegmentReader, first_offset
@@ -20,6 +18,7 @@ from kraftd.metadata_dir.files.checkpoint import (
     list_checkpoints,
     parse_checkpoint_name,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.types import OffsetAndEpoch
 
 

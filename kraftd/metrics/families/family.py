@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -21,6 +20,7 @@ from prometheus_client.core import (
 
 from kraftd.histogram import Histogram
 from kraftd.metrics.state.readings import Readings
+from kraftd.named_tuple import NamedTuple
 
 NS_PER_MS = 1_000_000
 NS_PER_SECOND = 1_000_000_000

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
-from typing import NamedTuple, cast
+from typing import cast
+
+from kraftd.named_tuple import NamedTuple
 
 HEAD_BYTES = 8 << 10
 HEAD_S = 10.0

@@ -6,8 +6,8 @@ OpenSSL releases Python's global lock while it computes. One thread at a time ma
 from __future__ import annotations
 
 import ssl
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.net.tls.source import TlsSource
 
 MAX_BYTES = 262_144  # that a peer may send before it has finished

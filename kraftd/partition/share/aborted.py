@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+
+from kraftd.named_tuple import NamedTuple
 
 NO_PRODUCER = -1
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from kraftd.ground.refusal import Refusal
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.share.delivery import Delivery
 from kraftd.partition.share.effects import RecordsAvailable
 from kraftd.partition.share.in_flight import InFlightBatch

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.share.aborted import ReadBatch, aborted_batches, without
 from kraftd.partition.share.delivery import Delivery
 from kraftd.partition.share.in_flight import InFlightBatch

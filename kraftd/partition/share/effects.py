@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.ground.effect import Effect
+from kraftd.named_tuple import NamedTuple
 from kraftd.partition.share.states import RecordState
 
 

@@ -7,10 +7,11 @@ of a snapshot count at its last contained offset: those of the bootstrap checkpo
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from kraftd.messages.kraft_version_record import KRaftVersionRecord
 from kraftd.messages.voters_record import VotersRecord
+from kraftd.named_tuple import NamedTuple
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
 from kraftd.wire.batch import Batch, control_records, iter_batches
 

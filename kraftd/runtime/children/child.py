@@ -6,7 +6,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+
+from kraftd.named_tuple import NamedTuple
 
 
 class ChildEnded(NamedTuple):

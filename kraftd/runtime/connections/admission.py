@@ -10,8 +10,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.net.connection_rates import ConnectionRates
 
 MAX_HELD = 1_000  # that wait on one listener; more are closed

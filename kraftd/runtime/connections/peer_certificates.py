@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.security.distinguished_names import read_certificate
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.host.checks.peer_troubles import PeerTroubles
+from kraftd.named_tuple import NamedTuple
 from kraftd.net.outbound import Address, Failure, Link, Outbound, Timer, Times, Wiring
 from kraftd.net.tls.source import TlsSource
 from kraftd.raft import effects as raft_effects

@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from kraftd.config.client_login import client_login, new_nonce
 from kraftd.config.security import (
@@ -19,6 +18,7 @@ from kraftd.config.security import (
     TokenSettings,
     tls_with_changes,
 )
+from kraftd.named_tuple import NamedTuple
 from kraftd.net.tls.source import TlsSource
 from kraftd.net.token_source import TokenSource
 from kraftd.runtime.clock import Clock

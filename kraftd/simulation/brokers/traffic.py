@@ -7,7 +7,7 @@ the client gives up after a while.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.groups.java_hashes import partition_for
 from kraftd.log.data.data_log import DataLog
@@ -15,6 +15,7 @@ from kraftd.messages.create_topics_request import (
     CreatableTopicConfig,
 )
 from kraftd.metadata.image import Image
+from kraftd.named_tuple import NamedTuple
 from kraftd.simulation.brokers.broker_side import OFFSETS_PARTITIONS, BrokerSide
 from kraftd.simulation.brokers.classic_member import ClassicMember
 from kraftd.simulation.brokers.committed_reader import CommittedReader

@@ -6,13 +6,14 @@ producer of an id may go on as a zombie: nothing more of it is taken.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.groups.java_hashes import partition_for
 from kraftd.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraftd.named_tuple import NamedTuple
 from kraftd.simulation.brokers.sender import Sender
 from kraftd.simulation.checkers.brokers.partitions import PartitionKey
 from kraftd.simulation.checkers.brokers.transactions import KnownTransaction

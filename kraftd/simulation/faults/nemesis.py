@@ -7,9 +7,9 @@ Each fault draws from a number of its own, so that removing others from the plan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from kraftd.log.errors import StorageFailure
+from kraftd.named_tuple import NamedTuple
 from kraftd.raft.events import ShutdownRequested
 from kraftd.simulation.brokers.data_faults import DataFaults
 from kraftd.simulation.cluster import PORT, Cluster, Host

@@ -9,9 +9,8 @@ earlier one: else a candidate could win an epoch by this voter's second vote.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.log.memory_disk import MemoryDisk, everything_survives
+from kraftd.named_tuple import NamedTuple
 from kraftd.raft.quorum.majority import majority
 from kraftd.raft.quorum.voters import VoterSet, matches
 from kraftd.simulation.cluster import Cluster, Host

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.wire.batch import Batch
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from kraftd.named_tuple import NamedTuple
 from kraftd.spark.inputs.planning import TornTail
 from kraftd.spark.inputs.storage import open_parquet
 

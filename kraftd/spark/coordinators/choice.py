@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kraftd.history.points import Point
+from kraftd.named_tuple import NamedTuple
 from kraftd.spark.coordinators.partitions import OFFSETS, TRANSACTIONS, BrokerDirectories
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.storage import is_local, paths_of

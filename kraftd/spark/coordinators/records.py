@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import NamedTuple
 
 from kraftd.groups.records import CoordinatorRecord, UnknownRecordType, UnreadableRecord
 from kraftd.log.segment import scan
+from kraftd.named_tuple import NamedTuple
 from kraftd.spark.coordinators.partitions import PartitionFiles
 from kraftd.spark.errors import InputError, damaged
 from kraftd.spark.inputs.planning import walk_headers

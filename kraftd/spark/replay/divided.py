@@ -6,12 +6,13 @@ What the groups have in common, the records of topics, brokers, configs and the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.spark.decoding.fields import DAMAGE, record_schema, source_schema
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.checkpoints import checkpoint_splits

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.spark.decoding.decode import LAST_OFFSET
 from kraftd.spark.inputs.extent import BEFORE_THE_LOG
 from kraftd.spark.replay.brokers import racks

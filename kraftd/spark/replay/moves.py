@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kraftd.history.causes import FIRST, LAST, MAX_PAUSE_MS, MAX_UNDIVIDED, Placement, explains
+from kraftd.named_tuple import NamedTuple
 from kraftd.spark.replay.brokers import broker_events
 from kraftd.spark.replay.partitions import partition_changes
 from kraftd.spark.replay.source import Replay, by_key

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.spark.decoding.fields import record_schema
 from kraftd.spark.inputs.extent import BEFORE_THE_LOG
 from kraftd.types import DIRECTORY_MIGRATING, uuid_text

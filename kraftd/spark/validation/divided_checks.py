@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import NamedTuple
 
+from kraftd.named_tuple import NamedTuple
 from kraftd.spark.inputs.layout import CheckpointFile
 from kraftd.spark.replay.divided import Divided
 from kraftd.spark.replay.processes import core_count, in_processes

@@ -5,11 +5,12 @@ A reader sees committed records only, each once and in order, and never a trunca
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.ground.pace import at_once
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.named_tuple import NamedTuple
 from kraftd.redaction.batches import redacted_batches
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, Uuid

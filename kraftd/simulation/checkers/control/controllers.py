@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftd.log.errors import CorruptStorage
+from kraftd.named_tuple import NamedTuple
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.checkers.control.records import RecordChecker
 from kraftd.simulation.checkers.linearizability import History, linearizable

@@ -6,13 +6,12 @@ whole (C8). The product applies them at once and undoes them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
+from kraftd.named_tuple import NamedTuple
 from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.simulation.checkers.checker import Violation
