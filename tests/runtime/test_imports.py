@@ -8,7 +8,13 @@ import sys
 # For TLS, OAUTHBEARER, policies and authorizers from entry points, and fetched keys.
 OF_SECURITY = {"cryptography", "jwt", "importlib.metadata", "http.client", "urllib.request"}
 # For listeners of ordinary clients, and for tables and colours on a terminal.
-OF_OTHERS = {"kraftd.metadata_topic_node", "kraftd.metadata_topic_node.node", "rich.console", "pygments"}
+OF_OTHERS = {
+    "kraftd.metadata_topic_node",
+    "kraftd.metadata_topic_node.node",
+    "rich.console",
+    "pygments",
+    "structlog",
+}
 LATE = OF_SECURITY | OF_OTHERS
 
 
