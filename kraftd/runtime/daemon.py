@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import secrets
+import os
 import signal
 import socket
 from collections.abc import Callable, Mapping
@@ -29,7 +29,6 @@ from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.raft.events import ShutdownRequested, Started
 from kraftd.raft.replica import CommittedIsLost
-from kraftd.replica.credentials import NodeCredentials
 from kraftd.runtime.assembly import (
     StartupError,
     announced,
@@ -213,15 +212,20 @@ class Daemon:
 
     def _let_clients_log_in(self, node: Node) -> None:
         """Connect the logins of the listeners with the users and tokens of the metadata."""
+        guards = [guard for guard in self.security.listeners.values() if guard.settings.mechanisms]
+        if not guards:
+            return
+        from kraftd.replica.credentials import NodeCredentials
+
         credentials = NodeCredentials(
             node.context,
             node.following,
             self.storage.bootstrap or (),
             self.storage.directory.cluster_id,
             self.config.delegation_token_secret_key,
-            secrets.token_bytes(16),
+            os.urandom(16),
         )
-        for guard in self.security.listeners.values():
+        for guard in guards:
             guard.begin_serving(credentials)
 
     def _make_runner(self, node: Node) -> Runner:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import os
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -137,6 +136,8 @@ def _file_of(data: bytes) -> Iterator[str]:
         descriptor = os.memfd_create("tls", os.MFD_CLOEXEC)
         path = f"/proc/self/fd/{descriptor}"
     except (AttributeError, OSError):
+        import tempfile  # seldom needed, and slow to load
+
         descriptor, path = tempfile.mkstemp()
     try:
         os.write(descriptor, data)

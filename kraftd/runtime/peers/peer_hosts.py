@@ -70,8 +70,10 @@ def _addresses_of_all(names: Iterable[str]) -> frozenset[str]:
 
 def addresses_of(name: str) -> frozenset[str]:
     """The addresses of a host name, as connections show them; none of a name that cannot be looked up."""
+    # As text, it would be encoded by the rules of international names, whose tables take long to load.
+    host = name.encode() if name.isascii() else name
     try:
-        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return frozenset()
     return frozenset(canonical_host(str(one[4][0])) for one in found)

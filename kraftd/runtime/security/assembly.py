@@ -1,6 +1,7 @@
 """Assembles the security of a daemon: TLS sources, SASL mechanisms with their secrets, the authorizer.
 
-Everything is made before the daemon serves, so that an unusable file is refused at the start.
+Everything is made before the daemon serves, so that an unusable file is refused at the start. What
+authenticates by SASL is imported where it is configured.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kraftd.config.client_login import client_login, new_nonce
 from kraftd.config.security import (
@@ -22,16 +24,16 @@ from kraftd.named_tuple import NamedTuple
 from kraftd.net.tls.source import TlsSource
 from kraftd.net.token_source import TokenSource
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.security.jwks import Jwks
 from kraftd.security.authorizer import Authorizer, StandardAuthorizer
 from kraftd.security.authorizer_settings import CLASS_NAME
 from kraftd.security.principal_mapping import PrincipalMapper
 from kraftd.security.sasl.client_credentials import TokenGrant
 from kraftd.security.sasl.mechanism import OAUTHBEARER, PLAIN, ClientExchange, ServerExchange
-from kraftd.security.sasl.oauthbearer import OAuthBearerServer
-from kraftd.security.sasl.plain import PlainServer, plain_users
-from kraftd.security.sasl.scram import Credentials, ScramServer
 from kraftd.security.sasl.session import SaslRules
+
+if TYPE_CHECKING:
+    from kraftd.runtime.security.jwks import Jwks
+    from kraftd.security.sasl.scram import Credentials
 
 OTHER_CONTROLLERS = "other controllers"  # the peers of the node's own connections
 
@@ -55,17 +57,22 @@ class ListenerGuard:
 
     def begin_serving(self, credentials: Credentials) -> None:
         """Make the rules of SASL with the node's credentials."""
-        if self.settings.mechanisms:
-            begin = {name: self._mechanism(name, credentials) for name in self.settings.mechanisms}
-            self.rules = SaslRules(begin, self.settings.max_reauth_ms)
+        begin = {name: self._mechanism(name, credentials) for name in self.settings.mechanisms}
+        self.rules = SaslRules(begin, self.settings.max_reauth_ms)
 
     def _mechanism(self, name: str, credentials: Credentials) -> Callable[[], ServerExchange]:
         if name == PLAIN:
+            from kraftd.security.sasl.plain import PlainServer, plain_users
+
             users = plain_users(self.settings.jaas[PLAIN].options)
             return partial(PlainServer, users)
         if name == OAUTHBEARER:
+            from kraftd.security.sasl.oauthbearer import OAuthBearerServer
+
             assert self.jwks is not None
             return partial(OAuthBearerServer, self.jwks.validate)
+        from kraftd.security.sasl.scram import ScramServer
+
         return lambda: ScramServer(name, credentials, new_nonce())
 
     def __repr__(self) -> str:
@@ -132,6 +139,8 @@ class Security:
 
     def _read_keys(self, tokens: TokenSettings) -> Jwks:
         """The key set of a listener, read unless its endpoint is slow. Raises SecurityProblem."""
+        from kraftd.runtime.security.jwks import Jwks
+
         try:
             jwks = Jwks(tokens)
             note = jwks.read_first()
