@@ -6,8 +6,9 @@ How a call is sent, and what its answer becomes, is in `to_controller` and `to_b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from kraftd.answers.effects import Answered
 from kraftd.requests.boundary import Boundary
@@ -26,8 +27,7 @@ class Progress(Enum):
     SETTLED = "settled"  # the call needs nothing more
 
 
-@dataclass(slots=True, eq=False)
-class PassedOn:
+class PassedOn(Struct, eq=False):
     """A call that another node answers. `send` sends it; `on_answer` returns whether the answer settles it.
 
     `give_up` answers the call without the other node: where it is given, nothing is sent again.

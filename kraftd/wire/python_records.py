@@ -325,13 +325,16 @@ KEPT_VARINTS = 2_048  # nearly all lengths and deltas of the records that coordi
 
 
 class _Varints(dict[int, bytes]):
-    """Numbers as varints, those that are kept without a call."""
+    """Numbers as varints. Small ones are kept once they were needed."""
 
     def __missing__(self, value: int) -> bytes:
-        return _new_varint(value)
+        made = _new_varint(value)
+        if -1 <= value < KEPT_VARINTS:
+            self[value] = made
+        return made
 
 
-VARINTS = _Varints((value, _new_varint(value)) for value in range(-1, KEPT_VARINTS))
+VARINTS = _Varints()
 
 
 def _put_field(value: bytes | None) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 
@@ -65,3 +66,11 @@ def test_a_message_that_is_piped_loses_no_character_of_a_name() -> None:
     with shown() as out, pytest.raises(SystemExit):
         main(["show", "/a\x1b[31mb", "-d", "/nowhere/c\x1b[31md"])
     assert r"c\u001b[31md" in out.getvalue()
+
+
+def test_exactly_the_unsafe_characters_are_escaped() -> None:
+    text = "".join(map(chr, range(0x3000)))
+    unsafe = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+    escaped = re.sub(unsafe, lambda found: f"\\u{ord(found[0]):04x}", text)
+    assert visible(text) == escaped
+    assert visible_cell(text) == escaped.replace("\n", r"\u000a").replace("\t", r"\u0009")
