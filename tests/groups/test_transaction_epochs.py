@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kraftd.groups.transactions.states import COMPLETE_ABORT, EMPTY, ONGOING, PREPARE_ABORT
 from kraftd.groups.transactions.transaction import MAX_EPOCH
+from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.wire.error_code import ErrorCode
 from tests.groups.transaction_desk import TIMEOUT_MS, V1, V2, TransactionDesk, begun
 
@@ -89,3 +90,25 @@ def test_a_producer_goes_on_from_the_last_epoch_only_if_it_is_its_own__kip360() 
     assert producer_of(desk.init()) == (NONE, found.producer_id, 1)
     assert desk.init(expected=producer).error_code == FENCED
     assert desk.ids()["id"].current.state is EMPTY
+
+
+def test_nothing_is_committed_under_the_epoch_that_only_fences__kip890() -> None:
+    desk, (producer_id, _) = at_the_last_epoch(V2)
+    entry = desk.ids()["id"]
+    entry.current = replace(entry.current, producer_epoch=MAX_EPOCH)
+    assert desk.end((producer_id, MAX_EPOCH), True).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert entry.current.state is ONGOING and entry.pending is None
+    assert desk.end((producer_id, MAX_EPOCH), False).error_code == NONE
+
+
+def test_a_fence_is_of_the_level_at_which_it_began() -> None:
+    """Another transaction.version is finalized before its record fails: its epoch is raised all the same."""
+    desk = TransactionDesk(V1)
+    _, epoch = begun(desk)
+    desk.is_held = True
+    token = desk.send(InitProducerIdRequest("id", TIMEOUT_MS), 5)
+    desk.coordinator.transaction_version = V2  # type: ignore[attr-defined]
+    desk.wait(TIMEOUT_MS)
+    assert desk.answers[token].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    entry = desk.ids()["id"]
+    assert (entry.current.producer_epoch, entry.has_failed_fence) == (epoch + 1, True)

@@ -361,11 +361,12 @@ class TransactionCoordinator(Shards[TransactionShard]):
                 raise Refusal(ErrorCode.NOT_COORDINATOR)
             if entry.pending is not None or entry.current.state is not ONGOING:
                 raise Refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
-            new = fenced(entry, self.transaction_version, new_producer_id, shard.state.now_ms)
+            version = self.transaction_version  # another one may be finalized before the record is written
+            new = fenced(entry, version, new_producer_id, shard.state.now_ms)
 
             def written(error: ErrorCode) -> None:
                 if error:
-                    entry.has_failed_fence = self.transaction_version < EPOCH_BUMPS
+                    entry.has_failed_fence = version < EPOCH_BUMPS
                 else:
                     shard.complete(entry)
                 then(error)

@@ -124,4 +124,6 @@ def _raised(
         if new_producer_id is None:
             raise NeedsProducerId
         next_id = new_producer_id
+    if is_commit and current.producer_epoch == MAX_EPOCH:
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)  # no producer has this epoch: it fences the last one
     return current.ending(is_commit, version, now_ms, next_producer_id=next_id)
