@@ -54,9 +54,10 @@ def main() -> int:
         levels = ("read_uncommitted", "read_committed")
         return play_all(
             [
-                partial(shares.play, seed=seed, isolation=level, steps=chosen.steps)
+                partial(shares.play, seed=seed, isolation=level, partitions=count, steps=chosen.steps)
                 for seed in seeds
                 for level in levels
+                for count in (shares.ONE, shares.SEVERAL)
             ]
         )
     with tempfile.TemporaryDirectory(prefix="conformance-") as home, BrokerPair(Path(home)) as pair:

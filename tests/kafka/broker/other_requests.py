@@ -193,7 +193,9 @@ class OtherRequests(Randomness):
             shape = (-1, -1)
         topic = m.CreatableTopic(name, *shape)
         if self.rarely(0.3):
-            topic.configs = [m.CreatableTopicConfig(self.one(KEYS), self.one(("1", "delete", "x", "zstd")))]
+            topic.configs = [
+                m.CreatableTopicConfig(self.one(KEYS), self.one(("1", "delete", "x", "uncompressed")))
+            ]
         return m.CreateTopicsRequest([topic], 30_000, self.rarely(0.15)), version
 
     def delete_topics(self) -> Drawn:
