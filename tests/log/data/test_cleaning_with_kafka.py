@@ -23,10 +23,10 @@ from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import RealDisk
 from kraftd.partition.config import PartitionConfig
-from kraftd.wire.batch import Batch, read_batch
+from kraftd.wire.batch import Batch, iter_batches, read_batch
 from kraftd.wire.compaction import SLOT_BYTES, KeyOffsets
 from kraftd.wire.end_marker import build_end_marker
-from kraftd.wire.records import build_records_batch
+from kraftd.wire.records import build_records_batch, decode_records
 from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
 
 pytestmark = pytest.mark.kafka
@@ -50,9 +50,14 @@ class Writer:
         self.epochs: dict[int, int] = {}
         self.open: dict[int, int] = {}  # a producer's transaction, from which offset on
         self.now_ms = START_MS
+        self.codec = random.choice([0, 0, 1, 2, 3, 4, -1])
+        self.wide = random.random() < 0.3
+        self.bumps = random.random() < 0.5
 
     def append(self, data: bytearray, leader_epoch: int = 3) -> None:
         gap = self.random.choice([0, 0, 0, 0, 2])
+        if self.wide and self.random.random() < 0.04:
+            gap = self.random.choice([1 << 20, 1 << 30, (1 << 31) - 3, 1 << 32])
         data[:8] = (self.log.log_end + gap).to_bytes(8, "big")
         data[12:16] = leader_epoch.to_bytes(4, "big")
         batch: Batch = read_batch(bytes(data))
@@ -67,21 +72,18 @@ class Writer:
         if act < 0.15 and self.open:
             producer = random.choice(sorted(self.open))
             del self.open[producer]
-            is_commit = random.random() < 0.5
-            self.append(
-                build_end_marker(
-                    producer,
-                    self.epochs[producer],
-                    is_commit=is_commit,
-                    coordinator_epoch=0,
-                    timestamp_ms=self.now_ms,
-                )
-            )
+            self.end(producer)
             return
+        if act < 0.18:
+            producer = random.choice([1, 2, 3, 4])
+            if producer not in self.open:
+                self.end(producer)
+                return
         producer = random.choice([-1, -1, 1, 2, 3, 4])
         attributes, sequence, epoch = 0, -1, -1
         if random.random() < 0.1:
             attributes |= APPEND_TIME
+        attributes |= random.choice([0, 1, 2, 3, 4]) if self.codec < 0 else self.codec
         count = random.choice([1, 1, 2, 3, 8])
         if producer >= 0:
             epoch = self.epochs.setdefault(producer, random.randrange(3))
@@ -101,13 +103,29 @@ class Writer:
         if attributes & TRANSACTIONAL:
             self.open.setdefault(producer, self.log.log_end - count)
 
+    def end(self, producer: int) -> None:
+        """A marker, of the next epoch where transactions bump it (KIP-890)."""
+        epoch = self.epochs.setdefault(producer, self.random.randrange(3))
+        if self.bumps:
+            epoch = self.epochs[producer] = epoch + 1
+            self.sequences[producer] = 0
+        self.append(
+            build_end_marker(
+                producer,
+                epoch,
+                is_commit=self.random.random() < 0.5,
+                coordinator_epoch=0,
+                timestamp_ms=self.now_ms,
+            )
+        )
+
     @property
     def last_stable_offset(self) -> int:
         return min(self.open.values(), default=self.log.log_end)
 
     def record(self) -> tuple[int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]:
         random = self.random
-        key = random.choice([b"", b"key", b"%d" % random.randrange(12), b"long".ljust(40, b".")])
+        key = random.choice([b"", b"key", b"%d" % random.randrange(12), b"long".ljust(40, b".")] * 6 + [None])
         value = None if random.random() < 0.25 else random.randbytes(random.choice([0, 3, 80]))
         headers = ((b"h", random.choice([None, b"x"])),) if random.random() < 0.1 else ()
         return self.now_ms + random.choice([0, -500, 700]), key, value, headers
@@ -157,12 +175,23 @@ def clean(log: DataLog, found: Cleanable, writer: Writer, map_bytes: int, now_ms
     return cleaning.end_offset
 
 
-def files(directory: Path) -> dict[str, bytes]:
-    suffixes = (".log", ".index", ".timeindex", ".txnindex")
+def files(directory: Path, is_plain: bool) -> dict[str, object]:
+    """What the files of a log hold. Compressed batches have other sizes, and indexes other positions."""
+    suffixes = (".log", ".txnindex", *((".index", ".timeindex") if is_plain else ()))
     found = {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix in suffixes}
     # Kafka makes each transaction index, empty ones too, and keeps room in the last segment's indexes.
     last = max(name for name in found if name.endswith(".log"))[:20]
-    return {name: data for name, data in found.items() if data and not name.startswith(last)}
+    kept = {name: data for name, data in found.items() if data and not name.startswith(last)}
+    if is_plain:
+        return dict(kept)
+    return {name: batches(data) if name.endswith(".log") else data for name, data in kept.items()}
+
+
+def batches(data: bytes) -> list[object]:
+    """The headers and records of a segment."""
+    return [
+        (batch.header._replace(length_bytes=0, crc=0), decode_records(batch)) for batch in iter_batches(data)
+    ]
 
 
 @pytest.mark.parametrize("seed", [*range(SEED, SEED + LOGS), AFTER_A_MARKER])
@@ -200,6 +229,7 @@ def test_kafkas_cleaner_leaves_the_same_segments(tmp_path: Path, kafka: Kafka, s
         )  # fmt: skip
         mine = [found.first_dirty, found.first_uncleanable, found.dirty_bytes, round(found.ratio * 1000), end]
         assert answer == " ".join(map(str, mine))
-        assert files(Path(log.directory)) == files(copy)
+        is_plain = not writer.codec
+        assert files(Path(log.directory), is_plain) == files(copy, is_plain)
         shutil.rmtree(copy)
         cleaned_to = end
