@@ -17,7 +17,9 @@ from kraftd.messages.offset_commit_request import (
 from kraftd.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraftd.requests.stats import error_codes
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import parse_response
 from kraftd.wire.message import Message
+from kraftd.wire.table import api_key
 from testkit.client import Client
 from testkit.cluster import random_uuid
 from testkit.process import wait_until
@@ -46,14 +48,29 @@ class Member(NamedTuple):
 
 def until_served(client: Client, request: Message, version: int) -> Any:
     """The answer, asked for again while the coordinator is not ready. Raises RuntimeError otherwise."""
+    return timed_until_served(client, request, version)[0]
+
+
+def timed_until_served(client: Client, request: Message, version: int) -> tuple[Any, float]:
+    """As `until_served`, with the milliseconds from the first byte sent to the last received.
+
+    The client's codec is left out. Each request that came too early counts, with the pause after it.
+    """
+    took_s = 0.0
     while True:
-        answer = client.call(request, version)
+        frame = client.frame(request, version)
+        began = time.perf_counter()
+        client.socket.sendall(frame)
+        answered = client.receive_frame()
+        took_s += time.perf_counter() - began
+        _, answer = parse_response(api_key(request), version, answered)
         code = next(iter(error_codes(answer)), 0)
         if not code:
-            return answer
+            return answer, took_s * 1000
         if code not in RETRIED:
             raise RuntimeError(f"{request!r} was answered with {answer!r}")
         time.sleep(RETRY_S)
+        took_s += RETRY_S
 
 
 def find_coordinator(client: Client, key: str, *, is_transaction: bool = False) -> None:

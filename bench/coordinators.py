@@ -13,13 +13,14 @@ from bench.coordinator_client import (
     COMMIT_VERSION,
     CONSUMER_HEARTBEAT_VERSION,
     HEARTBEAT_VERSION,
-    Member,
     commit_of,
     consumer_member,
     find_coordinator,
     joined,
+    timed_until_served,
     until_served,
 )
+from bench.coordinator_loading import loading
 from bench.figures import Figures
 from bench.large_groups import classic_group, consumer_group
 from bench.load import drive
@@ -29,15 +30,13 @@ from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartb
 from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.heartbeat_request import HeartbeatRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
-from kraftd.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import parse_response
 from testkit.keyed_batches import keyed_batch
 from testkit.node import CombinedNode, Kind
-from testkit.process import wait_until
 
-FETCH_OFFSETS_VERSION, INIT_VERSION, PRODUCE_VERSION, END_VERSION = 9, 4, 12, 5
+INIT_VERSION, PRODUCE_VERSION, END_VERSION = 4, 12, 5
 TOPIC, PARTITIONS = "orders", 100
 TRANSACTIONS, QUICK_TRANSACTIONS = 500, 100  # after as many for warming up
 TRANSACTION_RECORDS, RECORD = 10, b"x" * 100
@@ -55,9 +54,8 @@ def coordinators(kind: Kind, plan: Plan) -> Figures:
         make_topic(node, TOPIC, PARTITIONS)
         figures = group_requests(node, plan)
         figures |= transactions(node, QUICK_TRANSACTIONS if is_quick else TRANSACTIONS)
-    with whole_kafka(kind) as node:
-        make_topic(node, TOPIC, PARTITIONS)
-        figures |= loading(node, QUICK_OFFSETS if is_quick else OFFSETS, QUICK_LOADS if is_quick else LOADS)
+    offsets, loads = (QUICK_OFFSETS, QUICK_LOADS) if is_quick else (OFFSETS, LOADS)
+    figures |= loading(kind, offsets, loads, plan.settle_s)
     members = QUICK_MEMBERS if is_quick else MEMBERS
     for name, settle in (("classic", classic_group), ("consumer", consumer_group)):
         with whole_kafka(kind) as node:
@@ -137,7 +135,7 @@ def per_cpu_s(node: CombinedNode, plan: Plan, frames: list[bytes], api: ApiKey, 
 
 
 def transactions(node: CombinedNode, count: int) -> Figures:
-    """One transaction of ten records after another: from the Produce until its end is acknowledged."""
+    """One transaction of ten records after another: the time of its Produce and of its EndTxn together."""
     find = "bench-transactions"
     took_ms = []
     with client_of(node) as client:
@@ -155,10 +153,11 @@ def transactions(node: CombinedNode, count: int) -> Figures:
                 base_sequence=sequence,
             )
             row = TopicProduceData(TOPIC, partition_data=[PartitionProduceData(0, batch)])
-            began = time.perf_counter()
-            until_served(client, ProduceRequest(find, -1, 30_000, [row]), PRODUCE_VERSION)
-            ended = until_served(client, EndTxnRequest(find, *producer, True), END_VERSION)
-            took_ms.append((time.perf_counter() - began) * 1000)
+            _, produce_ms = timed_until_served(
+                client, ProduceRequest(find, -1, 30_000, [row]), PRODUCE_VERSION
+            )
+            ended, end_ms = timed_until_served(client, EndTxnRequest(find, *producer, True), END_VERSION)
+            took_ms.append(produce_ms + end_ms)
             sequence = 0 if ended.producer_epoch != producer[1] else sequence + TRANSACTION_RECORDS
             producer = ended.producer_id, ended.producer_epoch
             time.sleep(PAUSE_S)
@@ -166,37 +165,3 @@ def transactions(node: CombinedNode, count: int) -> Figures:
         "coordinators_transaction_p50_ms": statistics.median(took_ms[count:]),
         "coordinators_transaction_p99_ms": percentile(took_ms[count:], 0.99),
     }
-
-
-# -- loading
-
-
-def loading(node: CombinedNode, count: int, starts: int) -> Figures:
-    """CPU of a start until commits are served, with that many beyond the same without any."""
-    last = Member(f"simple-{count // PARTITIONS - 1}", -1, "")
-    with client_of(node) as client:
-        joined(client, "first")
-        without_s = statistics.median(start_cpu_s(node, Member("first", -1, "")) for _ in range(starts))
-    with client_of(node) as client:
-        for number in range(count // PARTITIONS):
-            commit = commit_of(Member(f"simple-{number}", -1, ""), TOPIC, range(PARTITIONS))
-            until_served(client, commit, COMMIT_VERSION)
-    with_s = statistics.median(start_cpu_s(node, last) for _ in range(starts))
-    return {"coordinators_load_cpu_s": with_s - without_s}
-
-
-def start_cpu_s(node: CombinedNode, member: Member) -> float:
-    """CPU seconds of a start until the commits of all coordinator's partitions are served."""
-    node.stop()
-    node.start()
-    node.wait_ready()
-    groups = [OffsetFetchRequestGroup(f"simple-{number}", topics=None) for number in range(50)]
-    request = OffsetFetchRequest(groups=[*groups, OffsetFetchRequestGroup(member.group_id, topics=None)])
-
-    def is_served() -> bool:
-        with client_of(node) as client:
-            answer = client.call(request, FETCH_OFFSETS_VERSION)
-            return not any(one.error_code for one in answer.groups)
-
-    wait_until(is_served, "commits are served", poll_s=0.02)
-    return node.cpu_s()
