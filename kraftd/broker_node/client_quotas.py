@@ -76,7 +76,9 @@ class ClientQuotas:
 
     def most_fetched_bytes(self, call: Call) -> int | None:
         """The most bytes that a consumer may get at once without a wait; None without a quota."""
-        found = None if is_exempt(call) else self._find(CONSUMER_RATE, call)
+        if not self._quotas() or is_exempt(call):
+            return None
+        found = self._find(CONSUMER_RATE, call)
         if found is None:
             return None
         return int(found[1] * (self._sample_count - 1) * self._window_ms / 1000)

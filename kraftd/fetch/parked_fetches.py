@@ -59,7 +59,9 @@ class ParkedFetches:
         If it is not wanted any more when it would be parked, it is answered.
         """
         context = yield from self.sessions.begin(request, version, now_ms, identity)
-        done = yield from self._complete_displaced(context, now_ms)
+        done: list[Completed] = []
+        if context.displaced:
+            done = yield from self._complete_displaced(context, now_ms)
         may_wait = request.max_wait_ms > 0 and self._may_park(context) and is_wanted()
         if context.is_satisfied or not may_wait:
             return [*done, *(yield from self._complete(fetch_id, context, now_ms))]
@@ -182,6 +184,8 @@ class ParkedFetches:
             completed = Completed(fetch_id, (yield from self.sessions.answer(context, now_ms)))
         except Exception as error:
             completed = _failed(fetch_id, context, error)
+        if not context.displaced:
+            return [completed]
         return [completed, *(yield from self._complete_displaced(context, now_ms))]
 
     def _unpark(self, context: FetchContext) -> None:

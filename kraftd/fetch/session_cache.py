@@ -165,8 +165,10 @@ class SessionCache:
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
         """Note a fetch of the session and its new size."""
-        self._discount(session)
-        self._count(session)
+        subscription = session.subscription
+        if len(subscription.slots) != session.cached_size or subscription.size_bytes != session.cached_bytes:
+            self._discount(session)
+            self._count(session)
         session.last_used_ms = now_ms
         session.is_old = now_ms - session.created_ms > self.limits.eviction_ms
         self._sessions[session.id] = self._sessions.pop(session.id)

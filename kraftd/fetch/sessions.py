@@ -166,12 +166,15 @@ class FetchSessions:
         requested: list[RequestedPartition] = []
         fits = not names_more_than(request, self.cache.largest_session)
         if fits:
+            grows = False
             for one in self._requested(request, uses_topic_ids):
                 if one is not None:
                     requested.append(one)
+                    grows = grows or one.key not in subscription.slots
                 if pace.spent(NAME_US):
                     yield
-            fits = yield from self._may_grow(subscription, requested, pace)
+            if grows:
+                fits = yield from self._may_grow(subscription, requested, pace)
         if not fits or self.cache.get(session.id) is not session:  # closed meanwhile, by another fetch
             context.leave()
             refused = self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)

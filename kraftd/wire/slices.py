@@ -253,8 +253,11 @@ def _within(parts: list[Buffer], first: int, end: int) -> list[Buffer]:
 
 def _longest(kind: type[Message], owner: str, version: int, struct: Message, limit: int) -> _Place | None:
     """The longest of those lists of a struct that have more structs than the limit, if one has."""
-    long = [place for place in _places(kind, owner, version) if place.is_longer(struct, limit)]
-    return max(long, key=lambda place: len(getattr(struct, place.attribute)), default=None)
+    longest, most = None, 0
+    for place in _places(kind, owner, version):
+        if place.is_longer(struct, limit) and len(getattr(struct, place.attribute)) > most:
+            longest, most = place, len(getattr(struct, place.attribute))
+    return longest
 
 
 @cache
