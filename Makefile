@@ -110,6 +110,7 @@ fuzz: setup spark-setup  ## hostile input for the C extensions with sanitizers; 
 	@$(BIN)/python -m tests.fuzzing $(ARGS)
 
 bench: setup  ## kraftd beside Apache Kafka's controller: a table, bench/results/*.json, bench/plots/*.svg
+	$(BIN)/python -m kraftd.cli.write_code_archive
 	$(BIN)/python -m bench $(ARGS)
 
 hostile: setup  ## attacks on three nodes, kraftd's and Apache Kafka's: what others notice; ARGS="--rows random"

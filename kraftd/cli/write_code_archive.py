@@ -2,11 +2,15 @@
 
 import sys
 
+import kraftd.broker_node.apis.api_00_produce
 import kraftd.cli.main
 import kraftd.cli.start
+import kraftd.controller_node.apis.api_18_api_versions
+import kraftd.controller_node.apis.api_63_broker_heartbeat
 import kraftd.runtime.broker_listeners
 import kraftd.runtime.client_listeners
-import kraftd.runtime.daemon  # noqa: F401
+import kraftd.runtime.daemon
+import kraftd.runtime.freed_memory  # noqa: F401
 from kraftd.cli.code_archive import archivable, archive_path, write_archive
 
 if __name__ == "__main__":
