@@ -56,13 +56,14 @@ else:
             if not bases:
                 return type.__new__(cls, name, bases, namespace)
             fields = tuple(namespace["__annotations__"])
-            defaults = tuple(namespace[field] for field in fields if field in namespace)
+            defaults = {field: namespace[field] for field in fields if field in namespace}
             namespace |= {field: _field(index, "") for index, field in enumerate(fields)}
             namespace |= {
                 "__slots__": (),
                 "__match_args__": fields,
                 "_fields": fields,
-                "__new__": _constructor(name, fields, defaults),
+                "_field_defaults": defaults,  # msgspec decodes by them
+                "__new__": _constructor(name, fields, tuple(defaults.values())),
             }
             # A plain class, so that a class may inherit from it as from any other.
             return type(name, (_Methods, tuple, *bases[1:]), namespace)
