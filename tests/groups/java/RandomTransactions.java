@@ -5,8 +5,11 @@ import kafka.server.ReplicaManager;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.SimpleRecord;
 import org.apache.kafka.common.requests.ProduceResponse.PartitionResponse;
 import org.apache.kafka.common.requests.TransactionResult;
 import org.apache.kafka.common.utils.LogContext;
@@ -22,10 +25,15 @@ import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.common.TransactionVersion;
 import org.apache.kafka.server.util.MockTime;
 import org.apache.kafka.server.util.Scheduler;
+import org.apache.kafka.storage.internals.log.FetchDataInfo;
 import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogOffsetMetadata;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 import org.mockito.Mockito;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -63,7 +71,7 @@ public final class RandomTransactions {
     private static final List<Errors> FAILURES = List.of(
         Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Errors.REQUEST_TIMED_OUT, Errors.NOT_ENOUGH_REPLICAS, Errors.UNKNOWN_TOPIC_OR_PARTITION);
 
-    private record Append(Function1<Map<TopicIdPartition, PartitionResponse>, BoxedUnit> callback) {
+    private record Append(Function1<Map<TopicIdPartition, PartitionResponse>, BoxedUnit> callback, MemoryRecords records) {
     }
 
     private record Completion(TransactionMetadata metadata, TxnTransitMetadata next, int epoch) {
@@ -74,6 +82,7 @@ public final class RandomTransactions {
     private final TopicIdPartition partition = new TopicIdPartition(Uuid.ONE_UUID, new TopicPartition("__transaction_state", 0));
     private final Map<String, Completion> markers = new TreeMap<>();
     private final List<Completion> again = new ArrayList<>();
+    private final List<SimpleRecord> log = new ArrayList<>();
     private final TransactionStateManager states;
     private final TransactionCoordinator coordinator;
     private List<Append> appends = new ArrayList<>();
@@ -81,6 +90,8 @@ public final class RandomTransactions {
     private boolean hasIds = true;
     private short level;
     private int completing = 0;
+    private int epoch = 1;
+    private boolean isElected = true;
     private int step = 0;
 
     /** The arguments are seeds. */
@@ -99,16 +110,24 @@ public final class RandomTransactions {
         Mockito.when(replicas.topicIdPartition(any())).thenReturn(partition);
         Mockito.when(replicas.getLogConfig(any())).thenReturn(Option.apply(new LogConfig(new Properties())));
         Mockito.doAnswer(asked -> {
-            appends.add(new Append(asked.getArgument(5)));
+            scala.collection.Map<TopicIdPartition, MemoryRecords> records = asked.getArgument(4);
+            appends.add(new Append(asked.getArgument(5), records.apply(partition)));
             return null;
         }).when(replicas).appendRecords(
             anyLong(), anyShort(), anyBoolean(), any(), any(), any(), any(), any(), any(), anyShort());
+        Mockito.when(replicas.getLogEndOffset(any())).thenAnswer(asked -> Option.apply((long) log.size()));
+        Mockito.when(replicas.getLog(any())).thenAnswer(asked -> Option.apply(written()));
         MetadataCache cache = Mockito.mock(MetadataCache.class, Mockito.withSettings().stubOnly());
         Mockito.when(cache.features()).thenAnswer(asked -> new FinalizedFeatures(
             MetadataVersion.latestProduction(), Map.of(TransactionVersion.FEATURE_NAME, level), 0));
         TransactionConfig config = new TransactionConfig(
             EXPIRATION_MS, MAX_TIMEOUT_MS, 1, (short) 1, 1 << 20, 1 << 20, 1, 1, 1, random.nextBoolean(), 30_000);
-        states = new TransactionStateManager(0, Mockito.mock(Scheduler.class), replicas, cache, config, time, new Metrics());
+        Scheduler scheduler = Mockito.mock(Scheduler.class);
+        Mockito.when(scheduler.scheduleOnce(any(), any())).thenAnswer(asked -> {
+            ((Runnable) asked.getArgument(1)).run();
+            return null;
+        });
+        states = new TransactionStateManager(0, scheduler, replicas, cache, config, time, new Metrics());
         states.startup(() -> 1, false);
         states.addLoadedTransactionsToCache(0, 1, new ConcurrentHashMap<>());
         ProducerIdManager ids = () -> {
@@ -126,7 +145,7 @@ public final class RandomTransactions {
             return null;
         }).when(channels).addTxnMarkersToSend(anyInt(), any(), any(), any());
         coordinator = new TransactionCoordinator(
-            config, Mockito.mock(Scheduler.class), () -> ids, states, channels, time, new LogContext());
+            config, scheduler, () -> ids, states, channels, time, new LogContext());
         line("config", level, config.transaction2PCEnable());
     }
 
@@ -140,7 +159,8 @@ public final class RandomTransactions {
     // --- steps ---
 
     private void one() {
-        switch (random.nextInt(24)) {
+        if (!isElected && random.nextBoolean()) elect();
+        switch (random.nextInt(25)) {
             case 0, 1, 2, 3, 4 -> init();
             case 5, 6, 7, 8, 9 -> add();
             case 10, 11, 12, 13, 14, 15 -> end();
@@ -149,6 +169,9 @@ public final class RandomTransactions {
             case 20 -> retry();
             case 21 -> pass();
             case 22 -> turn();
+            case 23 -> {
+                if (isElected && random.nextBoolean()) resign();
+            }
             default -> change();
         }
     }
@@ -225,6 +248,7 @@ public final class RandomTransactions {
         if (completing == 0 && random.nextInt(30) == 0) error = pick(List.of(Errors.NOT_LEADER_OR_FOLLOWER, Errors.MESSAGE_TOO_LARGE));
         completing = 0;
         op("settle", error);
+        if (error == Errors.NONE) for (Append one : now) one.records.records().forEach(each -> log.add(new SimpleRecord(each)));
         for (Append one : now) one.callback.apply(Map.of(partition, new PartitionResponse(error)));
         done();
     }
@@ -243,6 +267,38 @@ public final class RandomTransactions {
             complete(completion);
         }
         done();
+    }
+
+    /** Another broker leads the partition; at once, or later, it is this one again, with what is in the log. */
+    private void resign() {
+        op("resign");
+        List<Append> lost = appends;
+        appends = new ArrayList<>();
+        completing = 0;
+        coordinator.onResignation(0, Option.apply(epoch));
+        for (Append one : lost) one.callback.apply(Map.of(partition, new PartitionResponse(Errors.NOT_LEADER_OR_FOLLOWER)));
+        markers.clear();
+        again.clear();
+        isElected = false;
+        done();
+    }
+
+    private void elect() {
+        op("elect", ++epoch);
+        isElected = true;
+        coordinator.onElection(0, epoch);
+        done();
+    }
+
+    private UnifiedLog written() {
+        UnifiedLog written = Mockito.mock(UnifiedLog.class, Mockito.withSettings().stubOnly());
+        MemoryRecords records = MemoryRecords.withRecords(0L, Compression.NONE, log.toArray(new SimpleRecord[0]));
+        try {
+            Mockito.when(written.read(anyLong(), anyInt(), any(), anyBoolean())).thenReturn(new FetchDataInfo(new LogOffsetMetadata(0), records));
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+        return written;
     }
 
     private void retry() {
@@ -340,8 +396,8 @@ public final class RandomTransactions {
     }
 
     private TransactionMetadata known(String id) {
-        Option<CoordinatorEpochAndTxnMetadata> found = states.getTransactionState(id).toOption().get();
-        return found.isEmpty() ? null : found.get().transactionMetadata();
+        Option<Option<CoordinatorEpochAndTxnMetadata>> found = states.getTransactionState(id).toOption();
+        return found.isEmpty() || found.get().isEmpty() ? null : found.get().get().transactionMetadata();
     }
 
     private <T> T pick(List<T> some) {
