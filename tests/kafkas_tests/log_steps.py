@@ -74,6 +74,9 @@ class Logs:
             return None if kind == "failed" else f"refused: {error}"
         if kind == "failed":
             return "opened"
+        for other in self.logs.values():
+            if other is not None and other.directory == log.directory:
+                other.has_successor = True
         self.logs[columns[0]] = log
         return self._compared(columns[0], log.differs(columns[1:]))
 
@@ -106,6 +109,7 @@ class Logs:
                 found is not None
                 and found != wanted
                 and not (name == "read" and is_read_alike(found, wanted))
+                and not (name == "close" and not wanted)  # the test has deleted the directory
             ):
                 return self._compared(number, f"{found}")
         return self._compared(number, log.differs(state))

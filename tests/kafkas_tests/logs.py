@@ -159,6 +159,7 @@ class KraftdsLog:
         self.partition.role = LEADER
         self.guards: dict[str, int] = {"none": NO_GUARD}
         self.is_new = True
+        self.has_successor = False  # another one of this directory, which Kafka's shares
         self.not_here: set[int] = set()  # snapshots of Kafka's that kraftd does not write
 
     def _write(self, files: str) -> None:
@@ -421,8 +422,14 @@ class KraftdsLog:
             transaction_max_timeout_ms=self.config.transaction_max_timeout_ms,
         )
 
-    def close(self, _: Columns) -> None:
+    def close(self, _: Columns) -> str | None:
+        """The indexes that it leaves."""
         self.log.close(self.now_ms, lambda: self.partition.snapshot_before(self.log.log_end))
+        if self.has_successor:
+            return None
+        names = sorted(name for name in self.disk.list_names(self.directory) if name.endswith("index"))
+        found = {name: self.disk.read_bytes(f"{self.directory}/{name}").rstrip(bytes(1)) for name in names}
+        return " ".join(f"{name}={data.hex()}" for name, data in found.items() if data)
 
     def snapshot(self, _: Columns) -> None:
         raise Unasked("a snapshot between batches")

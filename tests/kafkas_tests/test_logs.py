@@ -1,5 +1,7 @@
 """Each step that Kafka's own tests ask of a log is the same in kraftd, with the state after it.
 
+Once it is closed, its indexes hold the same.
+
 A log begins with the files that Kafka's finds: torn ones, those of a crash, ones without indexes.
 """
 
@@ -18,13 +20,19 @@ from tests.kafkas_tests.test_storage import PACKAGE, storage_lines
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 OVERFLOW = "docs/divergence.md: A segment whose offsets are too far apart"
+SPLIT = "the index of a segment that was split is empty in Kafka"
 SNAPSHOT = "the test removes a snapshot that the log has written"
 OTHERWISE = {
     "UnifiedLogTest.testLogFailsWhenInconsistentTopicIdSet": "a broker compares the topic id, not an opening",
+    "UnifiedLogTest.testGetFirstBatchTimestampForSegments": "the test makes segments beside those of the log",
     "UnifiedLogTest.testTimeBasedLogRollJitter": "the jitter is drawn at random",
     "LogLoaderTest.testLogEndLessThanStartAfterReopen": SNAPSHOT,
+    "LogLoaderTest.testFullTransactionIndexRecovery": "the test removes indexes of the log",
     "LogLoaderTest.testRecoveryAfterCrashDuringSplitPhase1": OVERFLOW,
     "LogLoaderTest.testRecoveryAfterCrashDuringSplitPhase2": OVERFLOW,
+    "LogLoaderTest.testRecoveryAfterCrashDuringSplitPhase3": SPLIT,
+    "LogLoaderTest.testRecoveryAfterCrashDuringSplitPhase4": SPLIT,
+    "LogLoaderTest.testRecoveryAfterCrashDuringSplitPhase5": SPLIT,
     "LogLoaderTest.testRecoveryOfSegmentWithOffsetOverflow": OVERFLOW,
 }
 """Tests with a step that is not the same, and why."""

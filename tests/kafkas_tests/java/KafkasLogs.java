@@ -42,7 +42,7 @@ import static net.bytebuddy.matcher.ElementMatchers.not;
 
 /**
  * What Kafka's tests ask of a log: "create ...", "step LOG NAME NOW ARGUMENT...", and then "done RESULT STATE" or "failed ERROR
- * STATE". A log is made of the files that it finds, and they are written down.
+ * STATE". A log is made of the files that it finds, and they are written down. The result of a close is its indexes.
  */
 public final class KafkasLogs {
     private static final int LARGEST = 1 << 20;  // bytes of a file, less the zeros at its end
@@ -112,10 +112,11 @@ public final class KafkasLogs {
         @Advice.OnMethodExit(onThrowable = Throwable.class)
         public static void exit(
             @Advice.This Object log,
+            @Advice.Origin("#m") String name,
             @Advice.Return(typing = Assigner.Typing.DYNAMIC) Object result,
             @Advice.Thrown Throwable thrown
         ) {
-            if (KafkasStorage.left()) ended(log, result, thrown);
+            if (KafkasStorage.left()) ended(log, name.equals("close") ? indexes((UnifiedLog) log) : result, thrown);
         }
     }
 
@@ -241,6 +242,13 @@ public final class KafkasLogs {
         File[] files = Objects.requireNonNullElse(directory.listFiles(File::isFile), new File[0]);
         return Arrays.stream(files).map(file -> file.getName() + "=" + file.lastModified() + "=" + content(file.toPath())).
             collect(Collectors.joining(" "));
+    }
+
+    /** What the indexes of a closed log hold, without the room at their ends. */
+    public static String indexes(UnifiedLog log) {
+        File[] files = Objects.requireNonNullElse(log.dir().listFiles(file -> file.getName().endsWith("index")), new File[0]);
+        return Arrays.stream(files).sorted().map(file -> file.getName() + "=" + content(file.toPath()).split("=", 2)[1]).
+            filter(each -> !each.endsWith("=")).collect(Collectors.joining(" "));
     }
 
     /** The size of a file, and its bytes without the zeros at the end. */
