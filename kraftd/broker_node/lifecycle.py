@@ -123,6 +123,7 @@ class BrokerLifecycle:
         self._outbox = outbox
         self._ready = False  # to serve: everything on disk is recovered
         self._in_flight = False
+        self._is_postponed = False  # until an active controller is known
         self._at_once = False  # after the request that is under way
         self._failures = 0
         self._shutdown_was_answered = False
@@ -238,7 +239,7 @@ class BrokerLifecycle:
                 )
         if self._in_flight or self._due_ms is None or self._due_ms > now_ms or self.has_ended:
             return None
-        self._in_flight, self._at_once = True, False
+        self._in_flight, self._at_once, self._is_postponed = True, False, False
         if not self._is_registered:
             return self.broker.registration()
         self._reported = self.offline_directories
@@ -254,8 +255,13 @@ class BrokerLifecycle:
 
     def postpone(self, now_ms: int) -> None:
         """Take a request back: the active controller is not known, or is another by now."""
-        self._in_flight = False
+        self._in_flight, self._is_postponed = False, True
         self._due_ms = now_ms + CONTROLLER_RETRY_MS
+
+    def controller_found(self, now_ms: int) -> None:
+        """Send at once what was postponed: another active controller is known."""
+        if self._is_postponed:
+            self._due_ms = now_ms
 
     def answered(self, answer: Message | None, now_ms: int) -> None:
         """Handle the answer to the request under way; None without one."""

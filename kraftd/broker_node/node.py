@@ -52,6 +52,7 @@ from kraftd.broker_node.topic_creation import TopicCreation
 from kraftd.configdef.node import NodeConfig
 from kraftd.configdef.replica_selector import RACK_AWARE
 from kraftd.fetch.session_cache import SessionCache
+from kraftd.ground.destination import Destination
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.metadata.metadata_version import allows_cordoned_directories
@@ -136,6 +137,7 @@ class BrokerNode(AnsweringNode):
         self.verifications = Verifications(self, static)
         self.client_fetches = ClientFetches(self, self.source, self.source.take, limits, new_session_id)
         self._has_failed = self._was_unfenced = False
+        self._controller: Destination | None = None  # the active one, when the metadata last moved
         self._hosting = Hosting(self)
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
         self.handlers |= self._of_logs() | self.log_moves.handlers() | self.coordinators.handlers()
@@ -307,13 +309,18 @@ class BrokerNode(AnsweringNode):
             lifecycle.wait_for_metadata(self.now_ms)
         committed_end = min(view.applied_end_offset, view.high_watermark)
         request = lifecycle.due_request(committed_end - 1, self.now_ms)
-        if request is not None and (destination := view.controller_destination()) is not None:
+        if request is not None and (destination := self._active_controller()) is not None:
             self.outbox.emit(SendToNode(LIFECYCLE_REQUEST, destination, request, channel=HEARTBEATS))
         elif request is not None:
             lifecycle.postpone(self.now_ms)
         if lifecycle.failure is not None and not self._has_failed:
             self._has_failed = True
             self.outbox.emit(BrokerFailed(lifecycle.failure))
+
+    def _active_controller(self) -> Destination | None:
+        """The active controller; None while it is not known, or is this node's and not active yet."""
+        view, found = self.view, self.view.controller_destination()
+        return None if found is not None and found.node_id == view.node_id and not view.is_active else found
 
     # -- metadata
 
@@ -329,6 +336,10 @@ class BrokerNode(AnsweringNode):
     def on_metadata_moved(self) -> None:
         super().on_metadata_moved()
         self.lifecycle.metadata_moved(self.view.image, self.now_ms)
+        if (found := self._active_controller()) != self._controller:
+            self._controller = found
+            if found is not None:
+                self.lifecycle.controller_found(self.now_ms)
         self.client_fetches.changed(METADATA_KEY)
         self._cordon()
         self._live_configs.refresh()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.answers.effects import StopRequested
-from kraftd.broker_node.lifecycle import BrokerState
+from kraftd.broker_node.lifecycle import CONTROLLER_RETRY_MS, BrokerState
 from kraftd.host.executors.broker_executor import NoControllerNotified
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.api_versions_request import ApiVersionsRequest
@@ -36,6 +36,15 @@ def test_a_broker_of_the_process_registers_and_is_seen_in_metadata(harness: Brok
     assert not registered.fenced and registered.epoch == harness.broker.lifecycle.broker_epoch
     answer = harness.client_ask(ApiKey.METADATA, 12, MetadataRequest(None))
     assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [(100, AT.host, AT.port)]
+
+
+def test_a_broker_registers_as_soon_as_the_controller_of_its_process_is_active(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path)
+    harness.executor.start()
+    harness.start()
+    harness.pass_time(CONTROLLER_RETRY_MS - 1)
+    assert harness.broker.lifecycle.state is BrokerState.RUNNING
+    assert len([one for one in harness.wire.sent if isinstance(one, BrokerRegistrationRequest)]) == 1
 
 
 def test_the_metadata_log_is_no_topic_of_a_broker(harness: BrokerHarness) -> None:

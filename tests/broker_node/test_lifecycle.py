@@ -184,6 +184,18 @@ def test_only_a_heartbeat_that_names_the_lost_directory_reports_it__kip858() -> 
     assert one.due_request(50, now_ms + 9_000) is not None and one.failure is None
 
 
+def test_a_postponed_request_is_sent_once_a_controller_is_found() -> None:
+    one = life()
+    one.start(0)
+    assert one.due_request(-1, 0) is not None
+    one.controller_found(1)
+    assert one.due_request(-1, 1) is None, "one is under way"
+    one.postpone(2)
+    assert one.due_request(-1, 3) is None
+    one.controller_found(3)
+    assert isinstance(one.due_request(-1, 3), BrokerRegistrationRequest)
+
+
 class Lives(RuleBasedStateMachine):
     """Any controller, any order of events."""
 
@@ -251,6 +263,10 @@ class Lives(RuleBasedStateMachine):
     def find_no_controller(self) -> None:
         self.sent = None
         self.one.postpone(self.now_ms)
+
+    @rule()
+    def find_controller(self) -> None:
+        self.one.controller_found(self.now_ms)
 
     @invariant()
     def states_follow_the_table(self) -> None:
