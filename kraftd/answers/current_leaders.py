@@ -23,7 +23,7 @@ from kraftd.messages import (
     share_fetch_response,
 )
 from kraftd.requests.call import Call
-from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, Endpoint
 from kraftd.wire.error_code import ErrorCode
 
 EXAMINED_US = 3  # microseconds, for the pace: a partition
@@ -117,7 +117,7 @@ class CurrentLeaders:
                 return NO_LEADER
             log = metadata_partition(view, settings, listener)
             return log.leader_id, log.leader_epoch, log.replicas.get(log.leader_id)
-        state = view.image.partition(view.image.topic_names().get(topic, ZERO_UUID), index)
+        state = view.image.partition(view.image.topic_id(topic), index)
         if state is None:
             return NO_LEADER
         if self._brokers is None:

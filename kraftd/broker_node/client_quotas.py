@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kraftd.configdef.node import NodeConfig
+from kraftd.controller.context import Context
 from kraftd.controller.quotas.entities import CONSUMER_RATE, PRODUCER_RATE, REQUEST_PERCENTAGE
-from kraftd.controller.quotas.limits import Limited, Quotas, limit_of
+from kraftd.controller.quotas.limits import Limited, limit_of
 from kraftd.fetch.sessions import replica_of
 from kraftd.ground.windowed_rate import WindowedRate
 from kraftd.messages.fetch_response import FetchResponse
@@ -29,11 +30,11 @@ PERCENT_PER_NS = 100 / 1_000_000_000  # of a second
 
 
 class ClientQuotas:
-    """The rates of clients that have a quota. `quotas` gives those of the image."""
+    """The rates of clients that have a quota in the image."""
 
-    def __init__(self, quotas: Callable[[], Quotas], static: NodeConfig, now_ms: Callable[[], int]) -> None:
+    def __init__(self, context: Context, static: NodeConfig, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._quotas = quotas
+        self._context = context
         self._window_ms = 1_000 * static.integer("quota.window.size.seconds")
         self._sample_count = static.integer("quota.window.num")
         self._rates: dict[tuple[str, Limited], WindowedRate] = {}
@@ -46,11 +47,11 @@ class ClientQuotas:
     @property
     def are_set(self) -> bool:
         """Return whether there is any quota."""
-        return bool(self._quotas())
+        return bool(self._context.image.quotas)
 
     def begin(self, call: Call) -> None:
         """A request is about to be handled: it has to wait if those before it have taken too much time."""
-        if not self._quotas():
+        if not self._context.image.quotas:
             return  # the most usual case first
         found = None if is_exempt(call) else self._find(REQUEST_PERCENTAGE, call)
         if found is not None:
@@ -68,6 +69,8 @@ class ClientQuotas:
 
     def produced(self, call: Call) -> None:
         """Charge a Produce that is about to be answered."""
+        if not self._context.image.quotas:
+            return
         found = self._find(PRODUCER_RATE, call)
         if found is not None:
             rate, limit = found
@@ -76,7 +79,7 @@ class ClientQuotas:
 
     def most_fetched_bytes(self, call: Call) -> int | None:
         """The most bytes that a consumer may get at once without a wait; None without a quota."""
-        if not self._quotas() or is_exempt(call):
+        if not self._context.image.quotas or is_exempt(call):
             return None
         found = self._find(CONSUMER_RATE, call)
         if found is None:
@@ -99,7 +102,7 @@ class ClientQuotas:
 
     def _find(self, key: str, call: Call) -> tuple[WindowedRate, float] | None:
         """The rate and the quota of a client; None without a quota."""
-        quotas = self._quotas()
+        quotas = self._context.image.quotas
         found = limit_of(quotas, key, call.principal.name, call.client_id) if quotas else None
         if found is None:
             return None

@@ -61,7 +61,7 @@ from kraftd.partition.partition import FOLLOWER, Partition
 from kraftd.requests.call import Call
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
-from kraftd.types import METADATA_TOPIC, ZERO_UUID, Uuid
+from kraftd.types import METADATA_TOPIC, Uuid
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
@@ -92,9 +92,9 @@ class BrokerNode(AnsweringNode):
         self.wall_ms = view.context.wall_ahead_ms  # the wall clock in this step, for what is stored
         self.fault_of_stores: Callable[[dict[str, str]], str | None] = lambda dynamic: None
         self.lifecycle = BrokerLifecycle(broker, self.outbox)
-        configs = TopicConfigs(static, view.node_id, lambda: self.view.image)
+        configs = TopicConfigs(static, view.node_id, view.context)
         self.replicas = Replicas(view, configs, self.outbox)
-        self.quotas = ClientQuotas(lambda: self.view.image.quotas, static, lambda: self.now_ms)
+        self.quotas = ClientQuotas(view.context, static, lambda: self.now_ms)
         self.boundary.quotas = self.quotas
         self.produces = Produces(
             self.boundary, self.replicas, self.missing_partition, self.current_leaders, self.quotas.produced
@@ -231,7 +231,7 @@ class BrokerNode(AnsweringNode):
     def missing_partition(self, topic: str, index: int) -> ErrorCode:
         """The error for a partition without a log here."""
         image = self.view.image
-        exists = image.partition(image.topic_names().get(topic, ZERO_UUID), index) is not None
+        exists = image.partition(image.topic_id(topic), index) is not None
         if exists or topic == METADATA_TOPIC:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

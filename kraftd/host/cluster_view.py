@@ -19,7 +19,7 @@ class NodeView:
 
     def __init__(self, node: Node, storage: Storage) -> None:
         self._node = node
-        self._context = node.context  # for good; its image is asked for in every request
+        self.context: Context = node.context  # for good; its image is asked for in every request
         self._storage = storage
         self._log: PartitionLog = storage.log
         self._high_watermark = 0
@@ -34,11 +34,7 @@ class NodeView:
 
     @property
     def image(self) -> Image:
-        return self._context.image
-
-    @property
-    def context(self) -> Context:
-        return self._context
+        return self.context.image
 
     @property
     def is_loaded(self) -> bool:
@@ -46,7 +42,7 @@ class NodeView:
 
     @property
     def image_end_offset(self) -> int:
-        return self._context.image.offset + 1
+        return self.context.image.offset + 1
 
     @property
     def applied_end_offset(self) -> int:

@@ -23,6 +23,7 @@ from kraftd.metadata.replay import REPLAY
 from kraftd.metadata.snapshot_records import snapshot_records
 from kraftd.metadata.state import AclState, PartitionState, TopicState
 from kraftd.metadata.tables import Tables
+from kraftd.types import ZERO_UUID
 from kraftd.wire.record_frame import VersionedRecord
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -132,6 +133,10 @@ class Image(Tables):
     def colliding_topic(self, name: str) -> str | None:
         """Another topic whose name is the same in metrics, where "." and "_" are equal."""
         return self._names.colliding(name)
+
+    def topic_id(self, name: str) -> bytes:
+        """The id of the topic of a name; ZERO_UUID if there is none."""
+        return self._names.ids.get(name, ZERO_UUID)
 
     def topic_names(self) -> Mapping[str, bytes]:
         """Names to ids, a live view."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from kraftd.wire.compression import CODEC_NAMES
 from kraftd.wire.records import Options
 
 PRODUCERS_CODEC = -1  # compression.type=producer
 UNLIMITED_MS = (1 << 63) - 1
-# A look at an enum's value takes two calls.
-_COMPACTED, _SET_APPEND_TIME = Options.COMPACTED.value, Options.SET_APPEND_TIME.value
 
 
 class PartitionConfig(Struct, frozen=True, gc=False):
@@ -30,12 +29,12 @@ class PartitionConfig(Struct, frozen=True, gc=False):
     producer_id_expiration_ms: int = 86_400_000
     transaction_max_timeout_ms: int = 900_000
     verifies_transactions: bool = True  # transaction.partition.verification.enable
+    options: int = 0  # of the judgement of a batch, as they follow from the others
 
-    @property
-    def options(self) -> int:
-        """The options of the judgement of a batch that follow from the topic."""
-        options = _COMPACTED if self.is_compacted else 0
-        return options | _SET_APPEND_TIME if self.sets_append_time else options
+    def __post_init__(self) -> None:
+        compacted = Options.COMPACTED if self.is_compacted else 0
+        append_time = Options.SET_APPEND_TIME if self.sets_append_time else 0
+        force_setattr(self, "options", int(compacted | append_time))
 
     def __repr__(self) -> str:
         policy = ",".join(

@@ -285,7 +285,7 @@ class Partition:
         if self.role is not LEADER or (acks == ACKS_ALL and self.is_under_min_isr):
             return find_refusal(data, version) or self._cannot_append()
         found = validate(
-            data, self.config, self.name, self.next_offset, self.leader_epoch, now_ms, version=version
+            data, self.config, self, self.next_offset, self.leader_epoch, now_ms, version=version
         )
         if isinstance(found, ProduceRefusal):
             return found
@@ -305,7 +305,7 @@ class Partition:
         if self.role is not LEADER or (acks == ACKS_ALL and self.is_under_min_isr):
             return self._cannot_append()
         found = validate(
-            data, self.config, self.name, self.next_offset, self.leader_epoch, now_ms, is_client=False
+            data, self.config, self, self.next_offset, self.leader_epoch, now_ms, is_client=False
         )
         if isinstance(found, ProduceRefusal):
             return found

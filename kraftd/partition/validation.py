@@ -10,7 +10,7 @@ refused as too large, so that producers split the batch. An answer lists at most
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -47,6 +47,14 @@ _CODEC, _APPEND_TIME, _TRANSACTIONAL = 0x07, 0x08, 0x10
 _ATTRIBUTES_LOW_AT = 22
 
 
+class Named(Protocol):
+    """What texts say of a partition."""
+
+    @property
+    def name(self) -> str:
+        """Its topic and index."""
+
+
 class RecordError(NamedTuple):
     """The fault of one record: its index in the batch, and a text."""
 
@@ -73,7 +81,7 @@ class ProduceRefusal(Struct, frozen=True, gc=False):
         return f"<ProduceRefusal {self.error.name}, {len(self.record_errors)} record errors: {self.message}>"
 
 
-class ValidBatch(NamedTuple):
+class ValidBatch(Struct, frozen=True, gc=False):
     """A batch that may be appended as it is: offsets, leader epoch and timestamps are set.
 
     `append_time_ms` is what an answer says: NO_TIMESTAMP unless the topic has LogAppendTime.
@@ -123,7 +131,7 @@ UNREADABLE = ProduceRefusal(_UNKNOWN, shows_log_start=True)
 def validate(
     data: Buffer,
     config: PartitionConfig,
-    partition: str,
+    partition: Named,
     base_offset: int,
     leader_epoch: int,
     now_ms: int,
@@ -133,7 +141,7 @@ def validate(
 ) -> ValidBatch | ProduceRefusal:
     """Judge a partition's records of a Produce of that version, and give them offsets from `base_offset` on.
 
-    `partition` is topic-index, for texts. The batch is changed in place if `data` is writable, else copied.
+    The batch is changed in place if `data` is writable, else copied.
     Bytes behind the batch that are no whole batch are not part of the result.
     """
     view = memoryview(data)
@@ -157,11 +165,11 @@ def validate(
         view = memoryview(bytearray(view))
     found = records.ENGINE.judge(view, None, *place, *rules, options)
     outcome = found[0]
-    if outcome:
-        if outcome != Outcome.NEEDS_BODY:
-            return refusal_of(found, config, partition, now_ms)
-        return _validate_body(view, found[1], config, partition, base_offset, leader_epoch, now_ms, options)
-    return _accepted(header_of(found[1]), view, config, now_ms)
+    if not outcome:
+        return _accepted(header_of(found[1]), view, config, now_ms)
+    if outcome != Outcome.NEEDS_BODY:
+        return refusal_of(found, config, partition, now_ms)
+    return _validate_body(view, found[1], config, partition, base_offset, leader_epoch, now_ms, options)
 
 
 def find_refusal(data: Buffer, version: int) -> ProduceRefusal | None:
@@ -184,7 +192,7 @@ def _validate_body(
     view: memoryview,
     codec: int,
     config: PartitionConfig,
-    partition: str,
+    partition: Named,
     base_offset: int,
     leader_epoch: int,
     now_ms: int,
@@ -255,7 +263,12 @@ def _is_writable(header: BatchHeader) -> bool:
 
 
 def refusal_of(
-    found: tuple[Any, ...], config: PartitionConfig, partition: str, now_ms: int, *, is_partial: bool = False
+    found: tuple[Any, ...],
+    config: PartitionConfig,
+    partition: Named,
+    now_ms: int,
+    *,
+    is_partial: bool = False,
 ) -> ProduceRefusal:
     """The refusal of an outcome; `is_partial` if Kafka's reader would have skipped keys and values."""
     outcome = found[0]
@@ -276,9 +289,11 @@ def refusal_of(
     return ProduceRefusal(_INVALID, message, errors, shows_log_start=True)
 
 
-def _text(fault: RecordFault, config: PartitionConfig, partition: str, now_ms: int, is_partial: bool) -> str:
+def _text(
+    fault: RecordFault, config: PartitionConfig, partition: Named, now_ms: int, is_partial: bool
+) -> str:
     if fault.kind == FaultKind.NO_KEY:
-        return f"Compacted topic cannot accept message without key in topic partition {partition}"
+        return f"Compacted topic cannot accept message without key in topic partition {partition.name}"
     if fault.kind == FaultKind.OUT_OF_RANGE:
         first = _as_long(now_ms - config.timestamp_before_max_ms)
         last = _as_long(now_ms + config.timestamp_after_max_ms)

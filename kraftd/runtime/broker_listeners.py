@@ -70,7 +70,7 @@ class LogsAtStart:
         rng: SystemRandomness,
     ) -> None:
         self.disk = RealDisk()
-        self._configs = TopicConfigs(static, config.node_id, lambda: view.image)
+        self._configs = TopicConfigs(static, config.node_id, view.context)
         self._now_ms = view.context.wall_ms
         self.directories = LogDirectories(
             LogResources(self.disk, OpenFiles(self.disk, log_files_limit()), draw=rng.below),

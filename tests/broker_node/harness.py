@@ -261,7 +261,7 @@ class BrokerHarness(Harness):
         self._make_broker(NodeConfig(broker or {}))
 
     def _make_broker(self, static: NodeConfig) -> None:
-        configs = TopicConfigs(static, 100, lambda: self.view.image)
+        configs = TopicConfigs(static, 100, self.view.context)
         settings = ClientSettings({AT.listener: AT}, serves_metadata_topic=False)
         identity = Broker(100, CLUSTER_ID, self.rng.uuid(), (AT,), IDS, supported_features())
         self.broker = BrokerNode(

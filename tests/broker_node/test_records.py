@@ -568,7 +568,7 @@ class TestANewLog:
         self.make_logs(harness, making)
         parts = [harness.response(slot + n).responses[0].partition_responses[0] for n in range(3)]
         assert [(one.error_code, one.base_offset) for one in parts] == [(0, 0), (0, 0), (0, 1)]
-        assert not harness.broker.produces.log_waits.may_hold
+        assert not harness.broker.replicas.opening_count
 
     def test_a_produce_to_other_logs_does_not_wait(self, harness: BrokerHarness, making: Any) -> None:
         harness.threads.held = None

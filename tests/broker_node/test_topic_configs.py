@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.messages.config_record import ConfigRecord
@@ -11,7 +13,7 @@ from kraftd.metadata.image import Image
 def test_dynamic_configs_of_brokers_change_how_producers_are_kept() -> None:
     image = Image()
     static = NodeConfig({"producer.id.expiration.ms": "5000"})
-    configs = TopicConfigs(static, 1, lambda: image)
+    configs = TopicConfigs(static, 1, SimpleNamespace(image=image))
 
     def producers() -> tuple[int, bool]:
         found = configs.of("t").partition

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from kraftd.partition.config import PRODUCERS_CODEC, PartitionConfig
 from kraftd.partition.validation import ProduceRefusal, validate
 from kraftd.wire.batch import read_batch
@@ -27,9 +29,9 @@ def validation_differs(asked: Columns, answer: Columns) -> str | None:
     name, now_ms, offset, source, target, level, compacted, magic, stamp, before, after, epoch, origin = (
         asked[:13]
     )
-    data = bytes.fromhex(asked[13])
+    data, partition = bytes.fromhex(asked[13]), SimpleNamespace(name=name)
     if data[_MAGIC_AT] < FORMAT_V2:
-        found = validate(bytearray(data), PartitionConfig(), name, int(offset), int(epoch), int(now_ms))
+        found = validate(bytearray(data), PartitionConfig(), partition, int(offset), int(epoch), int(now_ms))
         is_refused = isinstance(found, ProduceRefusal) and found.error.name == "INVALID_RECORD"
         return None if is_refused else f"an old format gives {found}"
     if int(magic) < FORMAT_V2:
@@ -46,7 +48,13 @@ def validation_differs(asked: Columns, answer: Columns) -> str | None:
         compression_level=int(level) if level else None,
     )
     found = validate(
-        with_checksum(data), config, name, int(offset), int(epoch), int(now_ms), is_client=origin == "CLIENT"
+        with_checksum(data),
+        config,
+        partition,
+        int(offset),
+        int(epoch),
+        int(now_ms),
+        is_client=origin == "CLIENT",
     )
     if answer[0] == "refused":
         return _refusal_differs(found, answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,7 +89,9 @@ def test_batches_have_the_outcome_that_kafkas_log_has(oracle: LogOracle) -> None
             "append", bytes=data, version=version, epoch=LEADER_EPOCH, now=NOW_MS, origin="CLIENT",
             transaction_version=-1, guard=0,
         )  # fmt: skip
-        found = validate(bytearray(data), config, name, before, LEADER_EPOCH, NOW_MS, version=version)
+        found = validate(
+            bytearray(data), config, SimpleNamespace(name=name), before, LEADER_EPOCH, NOW_MS, version=version
+        )
         error = answer["error"]
         ours = found.error.name if isinstance(found, ProduceRefusal) else "NONE"
         if config.compression not in (-1, parts.codec) and {ours, error} == {"NONE", "MESSAGE_TOO_LARGE"}:

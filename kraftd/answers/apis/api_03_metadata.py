@@ -170,7 +170,7 @@ class DescribedTopics:
             return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         if name == METADATA_TOPIC and serves_log:
             return self._metadata_topic(is_internal=False)
-        topic = image.topic(image.topic_names().get(name, ZERO_UUID))
+        topic = image.topic(image.topic_id(name))
         if topic is None:
             is_internal = name in INTERNAL_TOPICS
             creates = self._call.message.allow_auto_topic_creation

@@ -32,7 +32,7 @@ from kraftd.messages.describe_topic_partitions_response import (
 )
 from kraftd.metadata.state import TopicState
 from kraftd.requests.permission import Permission
-from kraftd.types import METADATA_TOPIC, ZERO_UUID
+from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def describe_topic(
     if name == METADATA_TOPIC and node.settings.serves_metadata_topic:
         return of_metadata_topic(node, call)
     image = node.view.image
-    topic = image.topic(image.topic_names().get(name, ZERO_UUID))
+    topic = image.topic(image.topic_id(name))
     if topic is None:
         return DescribeTopicPartitionsResponseTopic(name_error(name), name)
     return of_topic(reader, topic, indexes.start, min(len(topic.partitions), indexes.stop))
@@ -137,7 +137,7 @@ def describe_topic(
 def is_there(node: AnsweringNode, name: str, index: int) -> bool:
     """Return whether a topic has a partition of that index."""
     image = node.view.image
-    return image.partition(image.topic_names().get(name, ZERO_UUID), index) is not None
+    return image.partition(image.topic_id(name), index) is not None
 
 
 def in_name_order(names: list[str], first: str) -> Generator[None, None, Iterator[str]]:

@@ -20,7 +20,7 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.broker_node.coordination.verification import Batch, Guards, Support
 from kraftd.broker_node.partitions.produces import NO_OFFSET, UnderWay
-from kraftd.ground.pace import Pace, Slices, at_once
+from kraftd.ground.pace import Pace, Slices, run
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.transactions.partitions import Results
 from kraftd.groups.transactions.transaction import TopicPartition
@@ -52,6 +52,7 @@ SIZE_AT, MAGIC_AT, ATTRIBUTES_LOW_AT, PRODUCER_AT = 8, 16, 22, 43  # in a batch'
 _SIZE = Layout(">i")  # of what follows it
 _SIZE_END = SIZE_AT + _SIZE.size
 _PRODUCER = Layout(">qhi")  # its id, its epoch, the first sequence number
+PRODUCER_END = PRODUCER_AT + _PRODUCER.size
 KNOWS_ABORTABLE_VERSION, ADDS_PARTITIONS_VERSION = 11, 12  # KIP-890
 # Why a partition is not verified: the producer is to send again, without looking for another leader.
 _RETRIABLE = frozenset(
@@ -67,7 +68,7 @@ Batches = dict[tuple[str, Uuid, int], Batch]
 
 
 def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
-    if node.produces.log_waits.may_hold and not call.is_large and _waits_for_logs(node, call):
+    if node.replicas.opening_count and not call.is_large and _waits_for_logs(node, call):
         return None
     id = call.message.transactional_id
     batches = _transactional_batches(call.message)
@@ -80,7 +81,7 @@ def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
     appending = _append_all(node, call, {}, {})
     if call.is_large:
         return appending  # later requests of the connection wait for it
-    at_once(appending)
+    run(appending)
     return None
 
 
@@ -122,7 +123,7 @@ def _append_verified(node: BrokerNode, call: Call, transactional_id: str, batche
         if call.is_large:
             node.boundary.large.begin(call, _to_the_end(appending, hold))
         else:
-            node.guarded(call, lambda: at_once(appending))
+            node.guarded(call, lambda: run(appending))
             hold.end()
 
     try:
@@ -147,7 +148,7 @@ def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -
     response = ProduceResponse()
     under_way = UnderWay(request.acks, request.timeout_ms, call, response)
     call.settled = True
-    pace = Pace()
+    pace = Pace() if call.is_large else None
     for topic in request.topic_data:
         name, topic_id, error = _judge(node, writing, topic)
         answers = TopicProduceResponse(topic.name, topic.topic_id)
@@ -159,7 +160,7 @@ def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -
                 _refuse_unverified(answer, errors[place], call.version)
             elif not error:
                 _append(node, under_way, name, topic_id, one, answer, guards.get(place, NO_GUARD))
-            if pace.spent(PARTITION_US + len(one.records or b"") // BYTES_A_US):
+            if pace is not None and pace.spent(PARTITION_US + len(one.records or b"") // BYTES_A_US):
                 yield
         response.responses.append(answers)
     if writing is not None:
@@ -169,16 +170,20 @@ def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -
 
 def _transactional_batches(request: ProduceRequest) -> Batches:
     """The first batches of partitions that belong to a transaction. As in Kafka, one that is cut is none."""
-    return {
-        (topic.name, topic.topic_id, one.index): Batch(*_PRODUCER.unpack_from(one.records, PRODUCER_AT))
-        for topic in request.topic_data
-        for one in topic.partition_data
-        if one.records is not None
-        and len(one.records) >= PRODUCER_AT + _PRODUCER.size
-        and one.records[MAGIC_AT] == MAGIC
-        and one.records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL
-        and len(one.records) >= _SIZE_END + _SIZE.unpack_from(one.records, SIZE_AT)[0]
-    }
+    found = {}
+    for topic in request.topic_data:
+        for one in topic.partition_data:
+            records = one.records
+            if (
+                records is not None
+                and len(records) >= PRODUCER_END
+                and records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL
+                and records[MAGIC_AT] == MAGIC
+                and len(records) >= _SIZE_END + _SIZE.unpack_from(records, SIZE_AT)[0]
+            ):
+                batch = Batch(*_PRODUCER.unpack_from(records, PRODUCER_AT))
+                found[topic.name, topic.topic_id, one.index] = batch
+    return found
 
 
 def _refuse_unverified(answer: PartitionProduceResponse, error: ErrorCode, version: int) -> None:
@@ -205,7 +210,7 @@ def _judge(node: BrokerNode, writing: Permission | None, topic: TopicProduceData
             return "", topic_id, ErrorCode.UNKNOWN_TOPIC_ID
         name = found
     else:
-        topic_id = node.view.image.topic_names().get(name, ZERO_UUID)
+        topic_id = node.view.context.image.topic_id(name)
     if writing is not None and not writing.allows(name):
         return name, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return name, topic_id, ErrorCode.POLICY_VIOLATION if name == METADATA_TOPIC else 0
@@ -242,17 +247,16 @@ def _append(
     else:
         node.replicas.refresh_config(hosted)
         partition, traffic = hosted.partition, hosted.traffic
-        produced = partition.produce(
-            data.records or b"", call.version, under_way.acks, node.wall_ms, guard=guard
-        )
+        records = data.records or b""
+        produced = partition.produce(records, call.version, under_way.acks, node.wall_ms, guard=guard)
         if isinstance(produced, ProduceRefusal):
-            traffic.refused(produced, len(data.records or b""))
+            traffic.refused(produced, len(records))
             _refuse(answer, produced, partition.log_start_offset)
             return
         answer.base_offset = produced.base_offset
         answer.log_append_time_ms = produced.append_time_ms
         answer.log_start_offset = produced.log_start_offset
-        traffic.appended(len(data.records or b""), produced.required_offset - produced.base_offset)
+        traffic.appended(len(records), produced.required_offset - produced.base_offset)
         if produced.append is not None:
             node.append(hosted, produced.append)
         node.produces.add(under_way, hosted, answer, produced)

@@ -21,7 +21,6 @@ from kraftd.groups.java_hashes import partition_for
 from kraftd.groups.share_state.key import parse_key
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraftd.requests.permission import Permission
-from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def _share_partition(call: Call, key: str) -> str | None:
 def _coordinator(node: BrokerNode, call: Call, topic_name: str, key: str, name: str) -> Coordinator:
     """The leader of the partition that holds `name`."""
     image = node.view.image
-    topic = image.topic(image.topic_names().get(topic_name, ZERO_UUID))
+    topic = image.topic(image.topic_id(topic_name))
     if topic is None:
         node.topic_creation.create(topic_name)
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)

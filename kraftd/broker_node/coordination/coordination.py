@@ -38,7 +38,6 @@ from kraftd.partition.producer_entry import LEGACY_TRANSACTIONS, TRANSACTIONAL
 from kraftd.partition.validation import ProduceRefusal
 from kraftd.recent import Recent
 from kraftd.requests.repeated_requests import Varied
-from kraftd.types import ZERO_UUID
 from kraftd.wire.end_marker import build_end_marker
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.records import build_records_batch
@@ -67,7 +66,7 @@ NO_LEADER = -1
 def leader_of(view: ClusterView, topic: str, index: int) -> int | None:
     """The live leader of a partition, NO_LEADER without one, None if there is no such partition."""
     image = view.image
-    state = image.partition(image.topic_names().get(topic, ZERO_UUID), index)
+    state = image.partition(image.topic_id(topic), index)
     if state is None:
         return None
     broker = image.brokers.get(state.leader)

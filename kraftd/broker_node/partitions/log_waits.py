@@ -41,11 +41,6 @@ class LogWaits:
     def __repr__(self) -> str:
         return f"<LogWaits {len(self)}>"
 
-    @property
-    def may_hold(self) -> bool:
-        """Return whether a call could have to wait at all."""
-        return self._replicas.opening_count > 0
-
     def holds(self, call: Call, partitions: Collection[TopicPartition], until_ms: int) -> bool:
         """Return whether a call waits from now on, because a log is missing."""
         if call is self._released or not self._lacks_log(partitions):

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from kraftd.answers.current_leaders import CurrentLeaders
 from kraftd.broker_node.partitions.log_waits import LogWaits
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.ground.pace import Pace, Slices, at_once
+from kraftd.ground.pace import Pace, Slices, run
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse
-from kraftd.partition.partition import ACKS_ALL, NO_TIMESTAMP, Partition, Produced
+from kraftd.partition.partition import ACKS_ALL, NO_TIMESTAMP, Produced
 from kraftd.requests.boundary import Boundary
 from kraftd.wire.error_code import ErrorCode
 
@@ -26,46 +28,31 @@ if TYPE_CHECKING:
 NO_OFFSET = -1
 
 
-class UnderWay:
+class UnderWay(Struct, eq=False):
     """Appends of one request, and how many of its partitions are not settled yet.
 
     The answer of a Produce is `response`; without a call, `then` is called instead.
     """
 
-    __slots__ = ("acks", "call", "left", "response", "then", "timeout_ms", "until_ms")
-
-    def __init__(
-        self,
-        acks: int,
-        timeout_ms: int,
-        call: Call | None = None,
-        response: ProduceResponse | None = None,
-        then: Callable[[], None] | None = None,
-    ) -> None:
-        self.acks = acks
-        self.timeout_ms = timeout_ms
-        self.call = call
-        self.response = response
-        self.then = then
-        self.left = 1  # the handler itself, until it has seen all partitions
-        self.until_ms: int | None = None  # for replicas; None until then
+    acks: int
+    timeout_ms: int
+    call: Call | None = None
+    response: ProduceResponse | None = None
+    then: Callable[[], None] | None = None
+    left: int = 1  # the handler itself, until it has seen all partitions
+    until_ms: int | None = None  # for replicas; None until then
 
     def __repr__(self) -> str:
         return f"<UnderWay {self.call!r}, {self.left} parts left>"
 
 
-class Part:
+class Part(Struct, eq=False):
     """One partition of a Produce: its part of the answer, and what it waits for."""
 
-    __slots__ = ("answer", "hosted", "required_offset", "under_way")
-
-    def __init__(
-        self, under_way: UnderWay, hosted: Hosted, answer: PartitionProduceResponse, required_offset: int
-    ) -> None:
-        self.under_way = under_way
-        self.hosted = hosted
-        self.answer = answer
-        self.required_offset = required_offset
+    under_way: UnderWay
+    hosted: Hosted
+    answer: PartitionProduceResponse
+    required_offset: int
 
     def __repr__(self) -> str:
         return f"<Part {self.hosted!r} up to {self.required_offset} of {self.under_way!r}>"
@@ -162,7 +149,7 @@ class Produces:
                     self.settle(under_way)
 
     def _written(self, part: Part) -> None:
-        partition = _partition_of(part)
+        partition = part.hosted.partition
         if part.under_way.acks != ACKS_ALL:
             self.settle(part.under_way)
         elif partition is None or partition.acknowledged(part.required_offset) is not None:
@@ -178,7 +165,7 @@ class Produces:
             self._parts_of[under_way].append(part)
 
     def _replicated(self, part: Part) -> None:
-        hosted, partition = part.hosted, _partition_of(part)
+        hosted, partition = part.hosted, part.hosted.partition
         if partition is None or self._replicas.get(hosted.topic, hosted.index) is not hosted:
             error: ErrorCode | None = self._missing(hosted.topic, hosted.index)
         else:
@@ -199,7 +186,7 @@ class Produces:
         """One part of a request has its answer."""
         under_way.left -= 1
         if under_way.left == 0:
-            if self._parts_of.pop(under_way, None) is not None:
+            if self._parts_of and self._parts_of.pop(under_way, None) is not None:
                 self._by_deadline.abandon(under_way)
             self._send(under_way)
 
@@ -217,17 +204,13 @@ class Produces:
         if call.is_large:
             self._boundary.large.begin(call, self._answer(call, response))
         elif _has_error(response):
-            at_once(self._answer(call, response))
-        else:
-            self._answer_taken(call, response)
-
-    def _answer_taken(self, call: Call, response: ProduceResponse) -> None:
-        """Answer a Produce all of whose records were taken: no error to count, no leader to name."""
-        try:
-            self._boundary.send(call, call.frame(response))
-        except Exception:
-            call.settled = False  # so that the guard answers
-            raise
+            run(self._answer(call, response))
+        else:  # all records were taken: no error to count, no leader to name
+            try:
+                self._boundary.send(call, call.frame(response))
+            except Exception:
+                call.settled = False  # so that the guard answers
+                raise
 
     def _answer(self, call: Call, response: ProduceResponse) -> Slices[None]:
         try:
@@ -255,7 +238,3 @@ def _has_error(response: ProduceResponse) -> bool:
             if one.error_code:
                 return True
     return False
-
-
-def _partition_of(part: Part) -> Partition | None:
-    return part.hosted.partition

@@ -4,7 +4,7 @@ of the file, or Kafka's default. A change takes effect with the next look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeVar
 
@@ -13,8 +13,8 @@ from kraftd.configdef.node import NodeConfig
 from kraftd.controller.configs.resources import CLUSTER, ResourceType
 from kraftd.controller.configs.validation import parse_all
 from kraftd.controller.configs.values import Items, items, resolve
+from kraftd.controller.context import Context
 from kraftd.log.data.settings import DataLogSettings
-from kraftd.metadata.image import Image
 from kraftd.metadata.throttled import FOLLOWERS, LEADERS, Throttled, replicas_key, throttled
 from kraftd.named_tuple import NamedTuple
 from kraftd.partition.config import PRODUCERS_CODEC, PartitionConfig
@@ -39,18 +39,18 @@ class TopicConfig(NamedTuple):
 class TopicConfigs:
     """Resolves the configs of topics; looks up a topic's again only where one of the layers has changed."""
 
-    def __init__(self, static: NodeConfig, node_id: int, image: Callable[[], Image]) -> None:
+    def __init__(self, static: NodeConfig, node_id: int, context: Context) -> None:
         self._static = static
         self.node_id = node_id
         self._node_key = int(ResourceType.BROKER), str(node_id)
-        self._image = image
+        self._context = context
         self._known: dict[
             str, tuple[Mapping[str, str], Mapping[str, str], Mapping[str, str], TopicConfig]
         ] = {}
 
     def of(self, topic: str) -> TopicConfig:
         """The configs of a topic."""
-        get = self._image().configs.get  # as `Image.config` does: every Produce asks
+        get = self._context.image.configs.get  # as `Image.config` does: every Produce asks
         own = get((_TOPIC, topic), _NOTHING)
         node, cluster = get(self._node_key, _NOTHING), get(_CLUSTER_KEY, _NOTHING)
         known = self._known.get(topic)
@@ -63,7 +63,7 @@ class TopicConfigs:
 
     def of_broker(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The dynamic configs of this broker, and of all brokers."""
-        configs = self._image().configs
+        configs = self._context.image.configs
         return configs.get(self._node_key, _NOTHING), configs.get(_CLUSTER_KEY, _NOTHING)
 
     def forget(self, topic: str) -> None:

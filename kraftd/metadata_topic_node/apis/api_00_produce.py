@@ -55,7 +55,7 @@ def _judge(
     """The error for each partition of a topic, by its index."""
     image = node.view.image
     if topic_id == ZERO_UUID:
-        topic_id = image.topic_names().get(name, ZERO_UUID)
+        topic_id = image.topic_id(name)
     else:
         known = node.source.topic_name(topic_id)
         if known is None:

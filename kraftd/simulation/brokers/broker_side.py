@@ -167,7 +167,7 @@ class BrokerSide(BrokerExecutor):
         disk = host.data_disk
         view = NodeView(process.node, process.files.storage)
         static = NodeConfig(STATIC)
-        configs = TopicConfigs(static, host.id, lambda: view.image)
+        configs = TopicConfigs(static, host.id, view.context)
         for path in DIRECTORIES:
             disk.make_directory(path)
         own_ids = directory_ids(host)
