@@ -449,12 +449,10 @@ class Connection:
 
 def _window_bytes(frames: Collection[memoryview]) -> int:
     """What requests take of the window."""
-    size_bytes = sum(map(len, frames))
-    return size_bytes if size_bytes <= PRODUCE_BYTES else sum(map(_own_window_bytes, frames))
-
-
-def _own_window_bytes(frame: memoryview) -> int:
-    size_bytes = len(frame)
-    if size_bytes > PRODUCE_BYTES and frame[:2] == PRODUCE:
-        return max(PRODUCE_BYTES, size_bytes // PRODUCE_SHARE)
-    return size_bytes
+    window_bytes = 0
+    for frame in frames:
+        size_bytes = len(frame)
+        if size_bytes > PRODUCE_BYTES and frame[:2] == PRODUCE:
+            size_bytes = max(PRODUCE_BYTES, size_bytes // PRODUCE_SHARE)
+        window_bytes += size_bytes
+    return window_bytes

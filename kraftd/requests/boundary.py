@@ -30,7 +30,7 @@ from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection, MuteConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.holds import Holds, Work
-from kraftd.requests.intake import MAX_ELEMENTS, NotServed, came_in, read_call, read_head
+from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call, read_head
 from kraftd.requests.large_refusals import refuse_in_slices, refused_count
 from kraftd.requests.large_requests import LARGE_FRAME_BYTES, Lane, LargeRequests
 from kraftd.requests.outbox import Outbox
@@ -131,10 +131,10 @@ class Boundary:
             frame = bytes(view)
             place: Place | bytes | None = None
             if memo is not None:
-                kept = None
-                if frame[:2] in memo.repeated.apis:
+                kept, api = None, frame[:2]
+                if api in memo.repeated.apis:
                     kept, place = memo.repeated.find(connection_id, frame), frame
-                elif frame[:2] in memo.apis:
+                elif api in memo.apis:
                     kept, place = memo.find(connection_id, event.listener, frame)
                 if kept is not None:
                     self._outbox.effects.append(kept.to_equal(event, slot, frame))
@@ -142,13 +142,12 @@ class Boundary:
                     slot += 1
                     continue
             try:
-                call = read_call(self._routes, connection_id, slot, event.listener, event.host, frame)
+                call = read_call(self._routes, event, slot, frame)
             except Exception as error:
                 if not self._goes_on_without(connection_id, slot, len(frame), error):
                     return
             else:
                 call.place = place
-                came_in(call, event, len(frame))
                 self.handle(call)
             slot += 1
 
@@ -170,27 +169,15 @@ class Boundary:
         if view[:2] != _PRODUCE or len(view) > MAX_RECORDS_BYTES:
             return False
         try:
-            call = read_call(
-                self._routes, event.connection_id, slot, event.listener, event.host, view, MAX_BATCHES
-            )
+            call = read_call(self._routes, event, slot, view, MAX_BATCHES)
         except Exception:
             return False  # it is read again in its lane, and refused there
-        came_in(call, event, len(view))
         self.handle(call)
         return True
 
     def _take_in_large(self, event: FramesReceived, slot: int, view: memoryview) -> None:
         """Give a large frame to its lane; what comes behind it on the connection waits there."""
-        read: Callable[[], Call | Refused] = partial(
-            read_call,
-            self._routes,
-            event.connection_id,
-            slot,
-            event.listener,
-            event.host,
-            view,
-            MAX_ELEMENTS,
-        )
+        read: Callable[[], Call | Refused] = partial(read_call, self._routes, event, slot, view, MAX_ELEMENTS)
 
         def take(job: Job, outcome: Call | Refused | Exception) -> None:
             if isinstance(outcome, Exception):
@@ -198,14 +185,12 @@ class Boundary:
                     self.connection_closed(event.connection_id)
                 return
             call = outcome.call if isinstance(outcome, Refused) else outcome
-            came_in(call, event, job.size_bytes)
             call.is_large = True
             self.serve(job, outcome)
 
-        head = read_head(self._routes, event.connection_id, slot, event.listener, event.host, view)
+        head = read_head(self._routes, event, slot, view)
         held = True
         if head is not None:
-            head[0].principal = event.principal
             read = self.unless_refused(*head, view, read)
             held = not is_between_brokers(head[0], self._authorizer)
         sender = (event.principal, event.host)

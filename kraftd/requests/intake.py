@@ -14,7 +14,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.refusals import refuse
 from kraftd.requests.registry import Route
-from kraftd.wire.api import ApiKey, is_known, is_valid, request_class, valid_versions
+from kraftd.wire.api import ApiKey, RequestHeader, is_known, is_valid, request_class, valid_versions
 from kraftd.wire.codec import decode_prefix
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import ProtocolError
@@ -35,15 +35,9 @@ class NotServed(Exception):
 
 
 def read_call(
-    routes: Mapping[int, Route],
-    connection_id: int,
-    slot: int,
-    listener: str,
-    host: str,
-    frame: Buffer,
-    max_elements: int = 0,
+    routes: Mapping[int, Route], event: FramesReceived, slot: int, frame: Buffer, max_elements: int = 0
 ) -> Call:
-    """The call in a frame, its message decoded, of an API that one of the routes serves.
+    """The call in a frame of an event, its message decoded, of an API that one of the routes serves.
 
     Bytes after the message are ignored here and below, as in Apache Kafka: librdkafka 2.16 leaves three in
     Metadata v13. Raises ProtocolError for a frame that is no request, NotServed for one that is answered
@@ -61,16 +55,19 @@ def read_call(
                 else:
                     at += 1
             message = decode_prefix(route.request, version, frame, at, max_elements)[0]
-            return Call(connection_id, slot, listener, host, key, version, correlation_id, client_id, message)
+            return Call(
+                event.connection_id, slot, event.listener, event.host, key, version, correlation_id,
+                client_id, message, event.principal, None, event.arrived_ns, len(frame),
+            )  # fmt: skip
     except (IndexError, UnicodeDecodeError):
         pass  # the header is too short or no text: diagnosed below
     except struct.error:
         raise ProtocolError("RequestHeader", "", 0, f"{len(frame)} bytes are no header") from None
-    return _unusual(connection_id, slot, listener, host, frame)
+    return _unusual(event, slot, frame)
 
 
 def read_head(
-    routes: Mapping[int, Route], connection_id: int, slot: int, listener: str, host: str, frame: Buffer
+    routes: Mapping[int, Route], event: FramesReceived, slot: int, frame: Buffer
 ) -> tuple[Call, int] | None:
     """The call in a frame without its message, and where that begins; None for what `read_call` refuses."""
     try:
@@ -80,21 +77,18 @@ def read_head(
     route = routes.get(key)
     if route is None or not route.first <= version <= route.last:
         return None
-    client_id = header.client_id or ""
-    return Call(connection_id, slot, listener, host, key, version, header.correlation_id, client_id, None), at
+    return _undecoded(event, slot, frame, header, key, version), at
 
 
-def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: Buffer) -> Call:
+def _unusual(event: FramesReceived, slot: int, frame: Buffer) -> Call:
     """The call of an ApiVersions request in an unknown version. Raises the same as read_call for any other
     frame, since served ones take the fast path.
     """
     header, key, version, at = parse_request_header(frame)
-    correlation_id = header.correlation_id
-    client_id = header.client_id or ""
     if not is_known(key):
         # Its response is unknown: only the correlation id and the error can be sent.
-        raise NotServed([_UNKNOWN.pack(6, correlation_id, ErrorCode.UNSUPPORTED_VERSION)])
-    call = Call(connection_id, slot, listener, host, key, version, correlation_id, client_id, None)
+        raise NotServed([_UNKNOWN.pack(6, header.correlation_id, ErrorCode.UNSUPPORTED_VERSION)])
+    call = _undecoded(event, slot, frame, header, key, version)
     if key == ApiKey.API_VERSIONS and not is_valid(key, version):
         # The API itself answers, in version 0, which every client reads (KIP-511).
         call.message = ApiVersionsRequest()
@@ -105,6 +99,15 @@ def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: Buf
         first, last = valid_versions(key)
         call.version = min(max(version, first), last)
     raise NotServed(call.frame(refuse(key, call.version, call.message, ErrorCode.UNSUPPORTED_VERSION)))
+
+
+def _undecoded(
+    event: FramesReceived, slot: int, frame: Buffer, header: RequestHeader, key: int, version: int
+) -> Call:
+    return Call(
+        event.connection_id, slot, event.listener, event.host, key, version, header.correlation_id,
+        header.client_id or "", None, event.principal, None, event.arrived_ns, len(frame),
+    )  # fmt: skip
 
 
 def read_carried(outer: Call, frame: Buffer, forwardable: Container[int]) -> Call | None:
@@ -144,10 +147,3 @@ def read_carried_head(outer: Call, frame: Buffer, forwardable: Container[int]) -
         is_large=outer.is_large,
     )
     return call, at
-
-
-def came_in(call: Call, event: FramesReceived, size_bytes: int) -> None:
-    """Note who sent a call, when it came in, and its size."""
-    call.principal = event.principal
-    call.arrived_ns = event.arrived_ns
-    call.size_bytes = size_bytes

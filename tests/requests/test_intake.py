@@ -9,6 +9,7 @@ import pytest
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest
 from kraftd.requests.call import Call
+from kraftd.requests.events import FramesReceived
 from kraftd.requests.intake import NotServed, read_call, read_carried
 from kraftd.requests.registry import Route
 from kraftd.wire.api import ApiKey
@@ -18,6 +19,7 @@ from kraftd.wire.frames import encode_request
 ROUTES = {18: Route(ApiKey.API_VERSIONS, None, None, lambda: lambda call: None)}
 ROUTES[18].first, ROUTES[18].last = 1, 3  # fewer versions than Kafka's
 SOFTWARE = ApiVersionsRequest("java", "4.3.1")
+AT = FramesReceived(1, 2, [], "C", "h")
 NO_TAGS, ONE_TAG = b"\0", b"\x01\x05\x02ab"
 
 
@@ -27,7 +29,8 @@ def header(key: int, version: int, client_id: bytes = b"c") -> bytes:
 
 def test_api_versions_in_an_unknown_version_is_a_call__kip511() -> None:
     frame = header(ApiKey.API_VERSIONS, 99) + bytes(1)
-    call = read_call({}, 1, 2, "CONTROLLER", "10.0.0.1", frame)
+    event = FramesReceived(1, 2, [], "CONTROLLER", "10.0.0.1")
+    call = read_call({}, event, 2, frame)
     assert call.message == ApiVersionsRequest()
     fields = (call.connection_id, call.slot, call.listener, call.host, call.key, call.version)
     assert fields == (1, 2, "CONTROLLER", "10.0.0.1", ApiKey.API_VERSIONS, 99)
@@ -55,7 +58,7 @@ def test_a_request_of_a_served_version_becomes_a_call(
 ) -> None:
     frame = b"".join(encode_request(ApiKey.API_VERSIONS, version, -7, client_id, message))[4:]
     for behind in (b"", b"xyz"):  # librdkafka leaves bytes there
-        call = read_call(ROUTES, 1, 2, "C", "h", frame + behind)
+        call = read_call(ROUTES, AT, 2, frame + behind)
         assert (call.connection_id, call.slot, call.listener, call.host) == (1, 2, "C", "h")
         assert (call.key, call.version, call.correlation_id) == (ApiKey.API_VERSIONS, version, -7)
         assert (call.client_id, call.message) == (client_id or "", message)
@@ -64,7 +67,7 @@ def test_a_request_of_a_served_version_becomes_a_call(
 @pytest.mark.parametrize("tags", [NO_TAGS, ONE_TAG])
 def test_tagged_fields_of_a_header_are_skipped(tags: bytes) -> None:
     frame = header(ApiKey.API_VERSIONS, 3) + tags + b"\x05java\x064.3.1\0"
-    assert read_call(ROUTES, 1, 2, "C", "h", frame).message == SOFTWARE
+    assert read_call(ROUTES, AT, 2, frame).message == SOFTWARE
 
 
 @pytest.mark.parametrize(("routes", "version"), [(ROUTES, 0), (ROUTES, 4), ({}, 0), ({}, 3)])
@@ -73,13 +76,13 @@ def test_a_version_or_an_api_that_the_listener_does_not_serve_is_answered(
 ) -> None:
     frame = b"".join(encode_request(ApiKey.API_VERSIONS, version, 7, "c", SOFTWARE))[4:]
     with pytest.raises(NotServed):
-        read_call(routes, 1, 2, "C", "h", frame)
+        read_call(routes, AT, 2, frame)
 
 
 @pytest.mark.parametrize("size", range(10))
 def test_a_frame_without_a_whole_header_is_no_request(size: int) -> None:
     with pytest.raises(ProtocolError) as error:
-        read_call(ROUTES, 1, 2, "C", "h", header(ApiKey.API_VERSIONS, 1)[:size])
+        read_call(ROUTES, AT, 2, header(ApiKey.API_VERSIONS, 1)[:size])
     assert str(error.value) == f"RequestHeader at byte 0: {size} bytes are no header"
 
 
@@ -99,7 +102,7 @@ def test_a_carried_request_is_a_call_in_the_envelopes_slot__kip590(client_id: st
 def test_a_client_id_of_a_negative_length_is_no_request() -> None:
     frame = struct.pack(">hhih", ApiKey.API_VERSIONS, 1, 7, -2) + b"ab"
     with pytest.raises(ProtocolError):
-        read_call(ROUTES, 1, 2, "C", "h", frame)
+        read_call(ROUTES, AT, 2, frame)
 
 
 def test_an_answer_to_what_is_not_served_is_an_exception_with_a_text() -> None:
@@ -109,4 +112,4 @@ def test_an_answer_to_what_is_not_served_is_an_exception_with_a_text() -> None:
 
 def test_a_null_client_id_in_an_unknown_version_is_empty__kip511() -> None:
     frame = struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 7, -1) + bytes(1)
-    assert read_call({}, 1, 2, "C", "h", frame).client_id == ""
+    assert read_call({}, AT, 2, frame).client_id == ""

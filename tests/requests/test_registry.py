@@ -12,6 +12,7 @@ from kraftd.controller_node.routes import ROWS, controller_registry
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.metadata_topic_node.node import MetadataTopicNode
 from kraftd.metadata_topic_node.routes import client_registry
+from kraftd.requests.events import FramesReceived
 from kraftd.requests.intake import NotServed, read_call
 from kraftd.requests.registry import Handle, Registry, Route
 from kraftd.wire.api import ApiKey, listeners
@@ -35,7 +36,7 @@ def test_an_unstable_version_is_served_only_if_configured() -> None:
     assert stable.versions() == [(22, 0, 5)]
     frame = b"".join(encode_request(ApiKey.INIT_PRODUCER_ID, 6, 1, "test", InitProducerIdRequest()))[4:]
     with pytest.raises(NotServed):
-        read_call(stable.routes, 1, 0, "CLIENT", "127.0.0.1", frame)
+        read_call(stable.routes, FramesReceived(1, 0, [], "CLIENT", "127.0.0.1"), 0, frame)
 
 
 def test_a_handler_is_loaded_when_its_first_request_comes() -> None:
