@@ -17,7 +17,7 @@ from msgspec import Struct
 from kraftd.named_tuple import NamedTuple
 from kraftd.partition.config import PRODUCERS_CODEC, PartitionConfig
 from kraftd.wire import records
-from kraftd.wire.batch import HEADER_BYTES, BatchHeader
+from kraftd.wire.batch import HEADER_BYTES, LENGTH_END, BatchHeader
 from kraftd.wire.compression import (
     MAX_DECOMPRESSED_BYTES,
     DecompressionError,
@@ -37,7 +37,6 @@ from kraftd.wire.records import (
     Outcome,
     RecordFault,
     finish_batch,
-    header_of,
 )
 
 FIRST_VERSION_WITH_ZSTD = 7
@@ -166,7 +165,7 @@ def validate(
     found = records.ENGINE.judge(view, None, *place, *rules, options)
     outcome = found[0]
     if not outcome:
-        return _accepted(header_of(found[1]), view, config, now_ms)
+        return _accepted(found[1], view, config, now_ms)
     if outcome != Outcome.NEEDS_BODY:
         return refusal_of(found, config, partition, now_ms)
     return _validate_body(view, found[1], config, partition, base_offset, leader_epoch, now_ms, options)
@@ -182,7 +181,7 @@ def find_refusal(data: Buffer, version: int) -> ProduceRefusal | None:
 def _accepted(
     header: BatchHeader, view: memoryview, config: PartitionConfig, now_ms: int
 ) -> ValidBatch | ProduceRefusal:
-    size = header.size_bytes
+    size = header.length_bytes + LENGTH_END
     if size > config.segment_bytes:
         return LIST_TOO_LARGE
     return ValidBatch(header, view[:size], now_ms if config.sets_append_time else NO_TIMESTAMP)
@@ -220,8 +219,8 @@ def _validate_body(
     if found[0]:
         return refusal_of(found, config, partition, now_ms, is_partial=stays)
     if stays:
-        return _accepted(header_of(found[1]), view, config, now_ms)
-    return _recompressed(header_of(found[1]), view, body, config, base_offset, leader_epoch, now_ms)
+        return _accepted(found[1], view, config, now_ms)
+    return _recompressed(found[1], view, body, config, base_offset, leader_epoch, now_ms)
 
 
 def _recompressed(
@@ -251,8 +250,8 @@ def _recompressed(
     )  # fmt: skip
     if len(batch) > config.max_message_bytes:
         return TOO_LARGE
-    fields = records.ENGINE.batch_headers(batch, 0, 1, False)[0][0]
-    return _accepted(header_of(fields), memoryview(batch), config, now_ms)
+    written_header = records.ENGINE.batch_headers(batch, 0, 1, False)[0][0]
+    return _accepted(written_header, memoryview(batch), config, now_ms)
 
 
 def _is_writable(header: BatchHeader) -> bool:

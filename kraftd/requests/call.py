@@ -11,7 +11,7 @@ import msgspec
 from kraftd.messages.envelope_response import EnvelopeResponse
 from kraftd.security.principals import ANONYMOUS, Principal
 from kraftd.wire.api import ApiKey, is_known
-from kraftd.wire.codec import encode, encode_bytes
+from kraftd.wire.codec import encode_bytes
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_response, framed_response
 from kraftd.wire.message import Message
@@ -93,10 +93,9 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
         Raises EncodeError if the version cannot carry the response.
         """
-        version = self.version
         if self.throttle_ms or self.mute_ms or self.refused_rows:
             self._complete(response)
-        parts = framed_response(self.key, version, self.correlation_id, encode(response, version))
+        parts = encode_response(self.key, self.version, self.correlation_id, response)
         outer = self.envelope
         if outer is None:
             return parts

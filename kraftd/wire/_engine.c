@@ -2093,18 +2093,16 @@ static PyObject *encode_bytes(PyObject *Py_UNUSED(module), PyObject *const *args
     return bytes;
 }
 
-static PyObject *encode(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n_args)
+/* The parts of a message behind room for a head of some bytes, which is at the start of the first part. */
+static PyObject *parts_of(Codec *codec, PyObject *message, long version, Py_ssize_t head_bytes)
 {
-    Codec *codec;
-    long version;
-    if (message_args(args, n_args, &codec, &version) < 0)
-        return NULL;
     PyObject *parts = PyList_New(0);
     if (!parts)
         return NULL;
     Writer w;
     start_writing(&w, parts);
-    int failed = put_message(&w, codec, args[0], version);
+    put(&w, head_bytes); /* there is room for it at first */
+    int failed = put_message(&w, codec, message, version);
     if (!failed && (w.size || PyList_GET_SIZE(parts) == 0)) {
         PyObject *bytes = take_bytes(&w);
         failed = bytes ? PyList_Append(parts, bytes) : -1;
@@ -2113,6 +2111,45 @@ static PyObject *encode(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
     Py_XDECREF(w.heap);
     if (failed)
         Py_CLEAR(parts);
+    return parts;
+}
+
+static PyObject *encode(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n_args)
+{
+    Codec *codec;
+    long version;
+    return message_args(args, n_args, &codec, &version) < 0 ? NULL : parts_of(codec, args[0], version, 0);
+}
+
+/* encode_framed(message, version, correlation_id, header_version) -> its parts, with size and header before them. */
+static PyObject *encode_framed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n_args)
+{
+    Codec *codec;
+    long version;
+    if (n_args != 4) {
+        PyErr_SetString(PyExc_TypeError, "(message, version, correlation id, header version) are wanted");
+        return NULL;
+    }
+    long correlation_id = PyLong_AsLong(args[2]), header_version = PyLong_AsLong(args[3]);
+    if (PyErr_Occurred() || message_args(args, 2, &codec, &version) < 0)
+        return NULL;
+    Py_ssize_t size = 0, head_bytes = header_version ? 9 : 8;
+    PyObject *parts = parts_of(codec, args[0], version, head_bytes);
+    if (!parts)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parts); i++) {
+        Py_ssize_t length = PyObject_Size(PyList_GET_ITEM(parts, i));
+        if (length < 0) {
+            Py_DECREF(parts);
+            return NULL;
+        }
+        size += length;
+    }
+    uint8_t *head = (uint8_t *)PyBytes_AS_STRING(PyList_GET_ITEM(parts, 0)); /* nobody else has it yet */
+    store32(head, (uint32_t)(size - 4));
+    store32(head + 4, (uint32_t)correlation_id);
+    if (header_version)
+        head[8] = 0; /* no tagged fields */
     return parts;
 }
 
@@ -2561,6 +2598,7 @@ static PyMethodDef methods[] = {
      "The message that begins at an offset, and the offset after it."},
     {"rows_of_unread", rows_of_unread, METH_VARARGS, "Rows of an answer from elements that are not decoded, or None."},
     {"encode", (PyCFunction)(void (*)(void))encode, METH_FASTCALL, "The bytes of a message as parts."},
+    {"encode_framed", (PyCFunction)(void (*)(void))encode_framed, METH_FASTCALL, "A response as parts of a frame."},
     {"encode_bytes", (PyCFunction)(void (*)(void))encode_bytes, METH_FASTCALL, "The bytes of a message."},
     {"encode_record", encode_record, METH_O, "A metadata record and its version as the value of a log record."},
     {"encode_records", encode_records, METH_O, "The same for each of several records, as a list."},

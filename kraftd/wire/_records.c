@@ -441,9 +441,10 @@ static void patch(uint8_t *p, int64_t size, const Judgement *j)
 }
 
 /* Make a tuple of numbers. */
-static PyObject *numbers(int count, const int64_t *values)
+/* A tuple of a class, with some numbers. */
+static PyObject *numbers(PyTypeObject *cls, int count, const int64_t *values)
 {
-    PyObject *tuple = PyTuple_New(count);
+    PyObject *tuple = cls->tp_alloc(cls, count);
     for (int i = 0; tuple && i < count; i++) {
         PyObject *number = PyLong_FromLongLong(values[i]);
         if (!number)
@@ -454,8 +455,10 @@ static PyObject *numbers(int count, const int64_t *values)
     return tuple;
 }
 
-/* The fields of a batch's header, as BatchHeader of batch.py orders them. */
-static PyObject *header_tuple(const uint8_t *p)
+static PyTypeObject *header_class; /* BatchHeader of batch.py */
+
+/* The BatchHeader of a batch. */
+static PyObject *header_of(const uint8_t *p)
 {
     int64_t values[] = {
         (int64_t)load64(p),
@@ -472,7 +475,7 @@ static PyObject *header_tuple(const uint8_t *p)
         (int32_t)load32(p + SEQUENCE_AT),
         (int32_t)load32(p + COUNT_AT),
     };
-    return numbers(sizeof values / sizeof *values, values);
+    return numbers(header_class, sizeof values / sizeof *values, values);
 }
 
 static PyObject *fault_list(const Judgement *j)
@@ -482,7 +485,7 @@ static PyObject *fault_list(const Judgement *j)
     for (int64_t i = 0; list && i < kept; i++) {
         const Fault *f = j->faults + i;
         int64_t values[] = {f->index, f->kind, f->offset, f->timestamp, f->key_bytes, f->value_bytes};
-        PyObject *item = numbers(6, values);
+        PyObject *item = numbers(&PyTuple_Type, 6, values);
         if (!item)
             Py_CLEAR(list);
         else
@@ -564,7 +567,7 @@ static PyObject *judge(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ss
     if (no_memory)
         PyErr_NoMemory();
     else if (outcome == VALID) {
-        PyObject *header = header_tuple(p);
+        PyObject *header = header_of(p);
         result = header ? Py_BuildValue("(iN)", VALID, header) : NULL;
     } else if (outcome == RECORDS) {
         PyObject *list = fault_list(&j);
@@ -767,7 +770,7 @@ static PyObject *batch_headers(PyObject *Py_UNUSED(module), PyObject *args)
         reason = look_at_batch(p, data.len - at, verify, &size);
         if (reason)
             break;
-        PyObject *header = header_tuple(p);
+        PyObject *header = header_of(p);
         if (!header || PyList_Append(list, header) < 0)
             Py_CLEAR(list);
         Py_XDECREF(header);
@@ -1374,11 +1377,19 @@ static struct PyModuleDef definition = {
     .m_size = -1, .m_methods = methods,
 };
 
+/* An attribute of a module; NULL with an exception if either is missing. */
+static PyObject *imported(const char *module_name, const char *attribute)
+{
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *found = module ? PyObject_GetAttrString(module, attribute) : NULL;
+    Py_XDECREF(module);
+    return found;
+}
+
 PyMODINIT_FUNC PyInit__records(void)
 {
     choose_crc();
-    PyObject *errors = PyImport_ImportModule("kraftd.wire.errors");
-    structure_error = errors ? PyObject_GetAttrString(errors, "DamagedRecords") : NULL;
-    Py_XDECREF(errors);
-    return structure_error ? PyModule_Create(&definition) : NULL;
+    structure_error = imported("kraftd.wire.errors", "DamagedRecords");
+    header_class = structure_error ? (PyTypeObject *)imported("kraftd.wire.batch", "BatchHeader") : NULL;
+    return header_class ? PyModule_Create(&definition) : NULL;
 }

@@ -17,16 +17,13 @@ from kraftd.wire.api import (
     response_class,
     response_header_version,
 )
-from kraftd.wire.codec import decode, decode_prefix, encode, encode_bytes
+from kraftd.wire.codec import decode, decode_prefix, encode, encode_bytes, encode_framed
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.message import Message
-from kraftd.wire.primitives import Buffer
+from kraftd.wire.primitives import Buffer, framed
 
 LENGTH = Struct(">i")
 KEY_AND_VERSION = Struct(">hh")
-# Size and correlation id, and in header version 1 an empty tag section.
-pack_v0 = Struct(">ii").pack
-pack_v1 = Struct(">iix").pack
 
 
 def parse_request_header(frame: Buffer) -> tuple[RequestHeader, int, int, int]:
@@ -46,21 +43,13 @@ def parse_request_header(frame: Buffer) -> tuple[RequestHeader, int, int, int]:
 
 def encode_response(key: int, version: int, correlation_id: int, response: Message) -> list[Buffer]:
     """A response in an API version as parts to write, the length first; raises as ``encode`` does."""
-    return framed_response(key, version, correlation_id, encode(response, version))
+    is_flexible = version >= FIRST_FLEXIBLE_RESPONSE.get(key, NO_VERSION)
+    return encode_framed(response, version, correlation_id, is_flexible)
 
 
 def framed_response(key: int, version: int, correlation_id: int, parts: list[Buffer]) -> list[Buffer]:
     """The parts of an encoded response with length and header before them."""
-    first = parts[0]
-    size = (len(first) if len(parts) == 1 else sum(map(len, parts))) + 4
-    if version >= FIRST_FLEXIBLE_RESPONSE.get(key, NO_VERSION):
-        head = pack_v1(size + 1, correlation_id)
-    else:
-        head = pack_v0(size, correlation_id)
-    if type(first) is bytes:
-        parts[0] = head + first
-        return parts
-    return [head, *parts]
+    return framed(correlation_id, response_header_version(key, version), parts)
 
 
 def encode_request(

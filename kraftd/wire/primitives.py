@@ -17,6 +17,7 @@ MAX_STRING_BYTES = 32767
 # A part of at least this size is cheaper as an item of a vectored write than as a copy.
 OWN_PART_BYTES = 4096
 CACHED_ARRAYS = 1024
+_HEADER_V0, _HEADER_V1 = Struct(">ii"), Struct(">iix")  # the size of a response and its correlation id
 
 
 class Malformed(Exception):
@@ -150,3 +151,17 @@ class Arrays(dict[int, Callable[..., Any]]):
         if count < CACHED_ARRAYS:
             self[count] = function
         return function
+
+
+def framed(correlation_id: int, header_version: int, parts: list[Buffer]) -> list[Buffer]:
+    """The parts of an encoded response with its size and its header before them."""
+    size_bytes = sum(map(len, parts)) + 4
+    if header_version:  # with an empty tag section
+        head = _HEADER_V1.pack(size_bytes + 1, correlation_id)
+    else:
+        head = _HEADER_V0.pack(size_bytes, correlation_id)
+    first = parts[0]
+    if type(first) is bytes:
+        parts[0] = head + first
+        return parts
+    return [head, *parts]

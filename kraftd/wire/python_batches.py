@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 
+from kraftd.wire.batch import BatchHeader
 from kraftd.wire.crc32c import crc32c
 
 Buffer = bytes | bytearray | memoryview
@@ -19,16 +20,16 @@ _OFFSET = Struct(">q")
 
 def batch_headers(
     data: Buffer, position: int, most: int, verify: bool
-) -> tuple[list[HeaderFields], int, str | None]:
+) -> tuple[list[BatchHeader], int, str | None]:
     """The headers of whole batches, the position after them, and why the next is none."""
     if not 0 <= position <= len(data):
         raise ValueError("the position is outside of the data")
-    found: list[HeaderFields] = []
+    found: list[BatchHeader] = []
     while position < len(data) and len(found) < most:
         size, reason = _look_at_batch(data, position, verify)
         if reason is not None:
             return found, position, reason
-        found.append(HEADER.unpack_from(data, position))
+        found.append(BatchHeader(*HEADER.unpack_from(data, position)))
         position += size
     return found, position, None
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.explain import explain_decode, explain_encode, refuse_elements
 from kraftd.wire.message import Message
-from kraftd.wire.primitives import OWN_PART_BYTES, Buffer, Malformed
+from kraftd.wire.primitives import OWN_PART_BYTES, Buffer, Malformed, framed
 from kraftd.wire.python_engine import DECODERS, ENCODERS
 from kraftd.wire.table import table_of
 
@@ -39,6 +39,13 @@ def encode(message: Message, version: int, /) -> list[Buffer]:
     if first < len(parts):
         out.append(b"".join(parts[first:]))
     return out
+
+
+def encode_framed(
+    message: Message, version: int, correlation_id: int, header_version: int, /
+) -> list[Buffer]:
+    """A response as parts, its size and its header before it; raises as ``encode`` does."""
+    return framed(correlation_id, header_version, encode(message, version))
 
 
 def encode_bytes(message: Message, version: int, /) -> bytes:

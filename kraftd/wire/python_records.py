@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from struct import Struct
 
+from kraftd.wire.batch import BatchHeader
 from kraftd.wire.crc32c import crc32c as crc32c
 from kraftd.wire.errors import DamagedRecords
 from kraftd.wire.python_batches import (
@@ -238,7 +239,7 @@ def judge(
             leader_epoch,
             options,
         )
-    return _VALID, HEADER.unpack_from(data)
+    return _VALID, BatchHeader(*HEADER.unpack_from(data))
 
 
 def _patch(

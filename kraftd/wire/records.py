@@ -40,7 +40,7 @@ MAX_SEQUENCE = (1 << 31) - 1
 
 
 class Outcome(enum.IntEnum):
-    """What `judge` finds. VALID comes with the fields of the header; most others come with two numbers."""
+    """What `judge` finds. VALID comes with the header; most others come with two numbers."""
 
     VALID = 0
     NO_BATCH = 1
@@ -142,7 +142,7 @@ class RecordEngine(Protocol):
 
     def batch_headers(
         self, data: Buffer, position: int, most: int, verify: bool, /
-    ) -> tuple[list[tuple[int, ...]], int, str | None]:
+    ) -> tuple[list[BatchHeader], int, str | None]:
         """The headers of up to `most` whole batches from a position on, and the position after them. The
         text is None at the end of the data, or says why the next batch is none: "format", "length",
         "truncated", "offsets", "checksum"."""
@@ -201,12 +201,6 @@ def _engine() -> RecordEngine:
 ENGINE = _engine()
 
 
-def header_of(fields: tuple[int, ...]) -> BatchHeader:
-    """The header of an engine's fields."""
-    header: BatchHeader = _TUPLE_OF(BatchHeader, fields)
-    return header
-
-
 def scan_batches(
     data: Buffer, position: int = 0, *, most: int = 1 << 30, verify: bool = True
 ) -> tuple[list[Batch], int, str | None]:
@@ -215,11 +209,11 @@ def scan_batches(
     The reason is None at the end of the data, else "format", "length", "truncated", "offsets" or "checksum".
     """
     view = memoryview(data)
-    fields, end, reason = ENGINE.batch_headers(data, position, most, verify)
+    headers, end, reason = ENGINE.batch_headers(data, position, most, verify)
     found = []
-    for one in fields:
-        after = position + one[1] + _LENGTH_END
-        found.append(Batch(header_of(one), view[position:after], position))
+    for header in headers:
+        after = position + header.length_bytes + _LENGTH_END
+        found.append(Batch(header, view[position:after], position))
         position = after
     return found, end, reason
 

@@ -12,7 +12,7 @@ from testkit.java import JavaMissing
 from tests.wire.engines import c_engine
 from tests.wire.oracle import Oracle
 
-FUNCTIONS = ("decode", "decode_prefix", "encode", "encode_bytes")
+FUNCTIONS = ("decode", "decode_prefix", "encode", "encode_bytes", "encode_framed")
 
 
 @pytest.fixture(scope="session")

@@ -10,17 +10,15 @@ from kraftd.broker_node.events import ShareRecords
 from kraftd.ground.pace import Pace, Slices
 from kraftd.partition.share.aborted import ReadBatch
 from kraftd.types import Uuid
-from kraftd.wire.batch import Batch, CorruptBatch
+from kraftd.wire.batch import Batch, BatchHeader, CorruptBatch
 from kraftd.wire.end_marker import read_end_marker
 from kraftd.wire.primitives import Buffer
-from kraftd.wire.records import ENGINE, header_of
+from kraftd.wire.records import ENGINE
 
 PORTION_BYTES = 1 << 20
 HEADERS_AT_ONCE = 1_000
 BATCH_US = 1
-BEFORE_LENGTH_BYTES = 12  # of a batch: what its length does not count
-_TRANSACTIONAL, _CONTROL = 0x10, 0x20
-_BASE_OFFSET, _LENGTH, _ATTRIBUTES, _LAST_DELTA, _PRODUCER_ID = 0, 1, 5, 6, 9  # fields of a header
+_TRANSACTIONAL = 0x10
 
 
 class BatchesRead:
@@ -78,27 +76,26 @@ class BatchesRead:
             if reason is not None and not headers:
                 raise CorruptBatch(f"a batch that was read for a share group: {reason}", at)
             first = at
-            for fields in headers:
-                size_bytes = fields[_LENGTH] + BEFORE_LENGTH_BYTES
+            for header in headers:
+                size_bytes = header.size_bytes
                 if self._ends and self.size_bytes + size_bytes > self._max_bytes:
                     self._is_done = True
                     break
-                self._add_batch(fields, memoryview(found.data)[at : at + size_bytes], at)
+                self._add_batch(header, memoryview(found.data)[at : at + size_bytes], at)
                 at += size_bytes
             self._pieces.append(memoryview(found.data)[first:at])
             self._is_done |= bool(self.batches) and self.batches[-1].last_offset >= self._enough_offset
             if pace.spent(BATCH_US * len(headers)):
                 yield
 
-    def _add_batch(self, fields: tuple[int, ...], view: memoryview, at: int) -> None:
-        base, attributes = fields[_BASE_OFFSET], fields[_ATTRIBUTES]
-        last = base + fields[_LAST_DELTA]
+    def _add_batch(self, header: BatchHeader, view: memoryview, at: int) -> None:
+        base, last = header.base_offset, header.last_offset
         is_abort = False
-        if self._wants_aborted and attributes & _CONTROL:
-            marker = read_end_marker(Batch(header_of(fields), view, at))
+        if self._wants_aborted and header.is_control:
+            marker = read_end_marker(Batch(header, view, at))
             is_abort = marker is not None and not marker.is_commit
-        is_transactional = bool(attributes & _TRANSACTIONAL)
-        self.batches.append(ReadBatch(base, last, fields[_PRODUCER_ID], is_transactional, is_abort))
+        is_transactional = bool(header.attributes & _TRANSACTIONAL)
+        self.batches.append(ReadBatch(base, last, header.producer_id, is_transactional, is_abort))
         self._ends.append(self.size_bytes + len(view))
         self._next_offset = last + 1
 
