@@ -62,7 +62,7 @@ class PassingOn:
 
     def deadline_ms(self) -> int | None:
         """When the next node must be asked, or a call given up."""
-        return min(map(_due_ms, self._waiting), default=None)
+        return min(map(_due_ms, self._waiting)) if self._waiting else None
 
     def begin(
         self,

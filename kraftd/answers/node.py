@@ -29,6 +29,7 @@ from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.session_cache import SessionCache
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import DeadlineReached, Event
+from kraftd.ground.ticks import earliest_ms
 from kraftd.replica.next_slice import NextSlice
 from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
@@ -130,7 +131,7 @@ class AnsweringNode:
 
     def deadline_ms(self) -> int | None:
         """When DeadlineReached is due; None for never."""
-        return min([one for one in self.deadlines_ms() if one is not None], default=None)
+        return earliest_ms(*self.deadlines_ms())
 
     def on_started(self) -> None:
         """Begin what the node does by itself."""

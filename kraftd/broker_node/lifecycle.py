@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, IntEnum
 
+from kraftd.ground.ticks import earliest_ms
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
@@ -206,8 +207,8 @@ class BrokerLifecycle:
         """When `due_request` may have something; None for never."""
         if self.has_ended:
             return None
-        dues = (None if self._in_flight else self._due_ms, self._register_by_ms, self._report_by_ms)
-        return min((one for one in dues if one is not None), default=None)
+        due_ms = None if self._in_flight else self._due_ms
+        return earliest_ms(due_ms, self._register_by_ms, self._report_by_ms)
 
     def is_due(self, now_ms: int) -> bool:
         """Return whether `due_request` may have something."""

@@ -148,7 +148,8 @@ class Purgatory(Generic[T]):
 
     def deadline_ms(self) -> int | None:
         """When `expire` has work next; None when never."""
-        return self._deadlines.first()
+        deadlines = self._deadlines
+        return deadlines.first() if deadlines.heap else None
 
     def _complete(self, queue: _Queue[T], limit: int | None, most: int | None = None) -> list[T]:
         done: list[T] = []

@@ -53,12 +53,6 @@ class Sliced(Generic[P, R]):
         return f"<Sliced {self.begin.__qualname__}>"
 
 
-def run(slices: Slices[None]) -> None:
-    """Run all slices at once. Cheaper than `at_once`, which has to catch the result."""
-    for _ in slices:
-        pass
-
-
 def at_once(slices: Slices[R]) -> R:
     """The result of all slices, run at once."""
     while True:

@@ -1,4 +1,6 @@
-"""When periodic work is due: at common times, because waking an idle process costs more than the work."""
+"""When work is due: periodic work at common times, because waking an idle process costs more than the
+work.
+"""
 
 from __future__ import annotations
 
@@ -17,3 +19,12 @@ def next_tick_ms(now_ms: int, period_ms: int, after_ms: int | None = None) -> in
         if period_ms and period_ms % tick_ms == 0:
             return (due_ms + tick_ms // 2) // tick_ms * tick_ms
     return due_ms
+
+
+def earliest_ms(*dues: int | None) -> int | None:
+    """The earliest of some times, None standing for never."""
+    found = None
+    for due in dues:
+        if due is not None and (found is None or due < found):
+            found = due
+    return found

@@ -335,7 +335,7 @@ class Partition:
         self, batch: ValidBatch, origin: Origin, guard: int, transaction_version: int
     ) -> Produced | ProduceRefusal:
         header = batch.header
-        end = header.next_offset
+        end = header.base_offset + header.last_offset_delta + 1
         aborted: tuple[CompletedTransaction, ...] = ()
         if header.producer_id > -1:
             producers = self.producers

@@ -248,26 +248,27 @@ class Boundary:
         self.send(call, parts)
 
     def _work_of(self, call: Call) -> Work:
-        work = self._enter(call)
+        if self.quotas is not None:
+            self.quotas.begin(call)
+        if self._authorizer is not None:
+            self._check_door(call)
+        work = self._routes[call.key].handle(call)
         if work is not None:
             yield from work
 
     def handle(self, call: Call) -> None:
         """Authorize a call and run its API's handler, guarded; if that is a generator, its first slice."""
         try:
-            work = self._enter(call)
+            if self.quotas is not None:
+                self.quotas.begin(call)
+            if self._authorizer is not None:
+                self._check_door(call)
+            work = self._routes[call.key].handle(call)
         except Exception as error:
             self.guard(call, error)
         else:
             if work is not None:
                 self.large.begin(call, work)
-
-    def _enter(self, call: Call) -> Work | None:
-        if self.quotas is not None:
-            self.quotas.begin(call)
-        if self._authorizer is not None:
-            self._check_door(call)
-        return self._routes[call.key].handle(call)
 
     def _check_door(self, call: Call) -> None:
         door = self._routes[call.key].door

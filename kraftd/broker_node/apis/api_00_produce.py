@@ -20,7 +20,7 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.broker_node.coordination.verification import Batch, Guards, Support
 from kraftd.broker_node.partitions.produces import NO_OFFSET, UnderWay
-from kraftd.ground.pace import Pace, Slices, run
+from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.transactions.partitions import Results
 from kraftd.groups.transactions.transaction import TopicPartition
@@ -81,7 +81,8 @@ def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
     appending = _append_all(node, call, {}, {})
     if call.is_large:
         return appending  # later requests of the connection wait for it
-    run(appending)
+    for _ in appending:
+        pass  # it has one slice
     return None
 
 
@@ -123,7 +124,7 @@ def _append_verified(node: BrokerNode, call: Call, transactional_id: str, batche
         if call.is_large:
             node.boundary.large.begin(call, _to_the_end(appending, hold))
         else:
-            node.guarded(call, lambda: run(appending))
+            node.guarded(call, lambda: at_once(appending))
             hold.end()
 
     try:

@@ -16,6 +16,7 @@ from kraftd.broker_node.share_groups.led_partitions import LeadingNode
 from kraftd.broker_node.share_groups.share_groups import ShareGroups
 from kraftd.configdef.node import NodeConfig
 from kraftd.ground.event import Event
+from kraftd.ground.ticks import earliest_ms
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.share_state.config import ShareStateConfig
 from kraftd.groups.transactions.config import TransactionConfig
@@ -102,9 +103,8 @@ class Coordinators:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work; None for never."""
-        due = [self.persister.deadline_ms(), self.shares.deadline_ms()]
-        due += [each.deadline_ms() for each in self._every]
-        return min([one for one in due if one is not None], default=None)
+        of_each = [each.deadline_ms() for each in self._every]
+        return earliest_ms(self.persister.deadline_ms(), self.shares.deadline_ms(), *of_each)
 
     def run_due(self) -> None:
         for each in self._every:

@@ -9,6 +9,7 @@ from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts, FetchSett
 from kraftd.broker_node.fetching.leader_session import Key
 from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.ground.effect import Effect
+from kraftd.ground.ticks import earliest_ms
 from kraftd.partition.partition import FOLLOWER
 from kraftd.wire.error_code import ErrorCode
 
@@ -128,5 +129,4 @@ class ReplicaFetchers:
 
     def deadline_ms(self) -> int | None:
         """When `send` has work; None for never."""
-        due = (fetcher.deadline_ms() for fetcher in self._fetchers.values())
-        return min((one for one in due if one is not None), default=None)
+        return earliest_ms(*[fetcher.deadline_ms() for fetcher in self._fetchers.values()])

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.ground.effect import Effect
 from kraftd.ground.pace import ROW_US, Pace
+from kraftd.ground.ticks import earliest_ms
 from kraftd.messages.alter_partition_request import (
     AlterPartitionRequest,
     BrokerState,
@@ -168,8 +169,7 @@ class IsrChanges:
     def deadline_ms(self) -> int | None:
         """When `send` or `check` has work; None for never."""
         waits = bool(self._waiting) and not self._is_asking
-        due = (self._send_ms if waits else None, self._check_ms, self._rejoin_ms)
-        return min((one for one in due if one is not None), default=None)
+        return earliest_ms(self._send_ms if waits else None, self._check_ms, self._rejoin_ms)
 
     def start(self) -> None:
         """Begin to look for members that lag, every half of replica.lag.time.max.ms."""

@@ -67,7 +67,7 @@ class LogWaits:
 
     def deadline_ms(self) -> int | None:
         """When a call has waited for its time; None for never."""
-        return min((one.until_ms for one in self._waiting), default=None)
+        return min([one.until_ms for one in self._waiting]) if self._waiting else None
 
     def _lacks_log(self, partitions: Collection[TopicPartition]) -> bool:
         return any(map(self._replicas.leads_without_log, partitions))

@@ -15,7 +15,8 @@ from msgspec import Struct
 from kraftd.answers.current_leaders import CurrentLeaders
 from kraftd.broker_node.partitions.log_waits import LogWaits
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.ground.pace import Pace, Slices, run
+from kraftd.ground.pace import Pace, Slices, at_once
+from kraftd.ground.ticks import earliest_ms
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kraftd.partition.partition import ACKS_ALL, NO_TIMESTAMP, Produced
 from kraftd.requests.boundary import Boundary
@@ -39,8 +40,8 @@ class UnderWay(Struct, eq=False):
     call: Call | None = None
     response: ProduceResponse | None = None
     then: Callable[[], None] | None = None
-    left: int = 1  # the handler itself, until it has seen all partitions
-    until_ms: int | None = None  # for replicas; None until then
+    left: int = 0
+    until_ms: int | None = None  # for replicas; None until the handler has seen all partitions
 
     def __repr__(self) -> str:
         return f"<UnderWay {self.call!r}, {self.left} parts left>"
@@ -109,8 +110,9 @@ class Produces:
     def handled(self, under_way: UnderWay, now_ms: int) -> None:
         """All partitions of a Produce were judged: from now on it waits for its timeout at most."""
         under_way.until_ms = now_ms + max(0, under_way.timeout_ms)
-        self.settle(under_way)
-        if under_way in self._parts_of:
+        if under_way.left == 0:
+            self._end(under_way)
+        elif self._parts_of and under_way in self._parts_of:
             self._by_deadline.park(under_way, under_way, (), under_way.until_ms)
 
     def written(self, topic: str, index: int, base_offset: int, error: ErrorCode | None) -> None:
@@ -136,8 +138,7 @@ class Produces:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work next; None for never."""
-        both = self.log_waits.deadline_ms(), self._by_deadline.deadline_ms()
-        return min([one for one in both if one is not None], default=None)
+        return earliest_ms(self.log_waits.deadline_ms(), self._by_deadline.deadline_ms())
 
     def run_due(self, now_ms: int) -> None:
         """Answer what has waited for its timeout."""
@@ -185,13 +186,13 @@ class Produces:
     def settle(self, under_way: UnderWay) -> None:
         """One part of a request has its answer."""
         under_way.left -= 1
-        if under_way.left == 0:
-            if self._parts_of and self._parts_of.pop(under_way, None) is not None:
-                self._by_deadline.abandon(under_way)
-            self._send(under_way)
+        if under_way.left == 0 and under_way.until_ms is not None:
+            self._end(under_way)
 
-    def _send(self, under_way: UnderWay) -> None:
+    def _end(self, under_way: UnderWay) -> None:
         """Answer a request whose partitions are all settled."""
+        if self._parts_of and self._parts_of.pop(under_way, None) is not None:
+            self._by_deadline.abandon(under_way)
         call, response = under_way.call, under_way.response
         if under_way.then is not None:
             under_way.then()
@@ -204,7 +205,7 @@ class Produces:
         if call.is_large:
             self._boundary.large.begin(call, self._answer(call, response))
         elif _has_error(response):
-            run(self._answer(call, response))
+            at_once(self._answer(call, response))
         else:  # all records were taken: no error to count, no leader to name
             try:
                 self._boundary.send(call, call.frame(response))

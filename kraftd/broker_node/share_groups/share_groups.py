@@ -13,6 +13,7 @@ from kraftd.broker_node.share_groups.led_partitions import LeadingNode, LedShare
 from kraftd.broker_node.share_groups.settings import ShareConfig
 from kraftd.broker_node.share_groups.share_states import ShareStates
 from kraftd.fetch.share_sessions import EndedSession, Member, ShareSessions
+from kraftd.ground.ticks import earliest_ms
 from kraftd.groups.deadlines import Deadlines
 from kraftd.groups.share_state.key import SharePartitionKey
 from kraftd.partition.share.acknowledging import release_all
@@ -53,8 +54,7 @@ class ShareGroups:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work; None for never."""
-        due = (self._later.next_ms(), self.fetches.deadline_ms(), self.partitions.deadline_ms())
-        return min((one for one in due if one is not None), default=None)
+        return earliest_ms(self._later.next_ms(), self.fetches.deadline_ms(), self.partitions.deadline_ms())
 
     def run_due(self) -> None:
         now_ms = self._node.now_ms
