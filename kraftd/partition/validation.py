@@ -149,20 +149,20 @@ def validate(
         options |= 1  # Options.CLIENT, without its cost
     if version < FIRST_VERSION_WITH_ZSTD:
         options |= Options.NO_ZSTD
-    place = now_ms, base_offset, leader_epoch
-    rules = (
-        config.max_message_bytes,
-        config.timestamp_before_max_ms,
-        config.timestamp_after_max_ms,
-        config.compression,
-    )
+    most_bytes, codec = config.max_message_bytes, config.compression
+    before_ms, after_ms = config.timestamp_before_max_ms, config.timestamp_after_max_ms
     if view.readonly:
-        if len(view) > config.max_message_bytes:  # refused most likely: then it is not copied
-            found = records.ENGINE.judge(view, None, *place, *rules, options | Options.KEEP)
+        if len(view) > most_bytes:  # refused most likely: then it is not copied
+            found = records.ENGINE.judge(
+                view, None, now_ms, base_offset, leader_epoch, most_bytes, before_ms, after_ms, codec,
+                options | Options.KEEP,
+            )  # fmt: skip
             if found[0] not in (0, Outcome.NEEDS_BODY):
                 return refusal_of(found, config, partition, now_ms)
         view = memoryview(bytearray(view))
-    found = records.ENGINE.judge(view, None, *place, *rules, options)
+    found = records.ENGINE.judge(
+        view, None, now_ms, base_offset, leader_epoch, most_bytes, before_ms, after_ms, codec, options
+    )
     outcome = found[0]
     if not outcome:
         return _accepted(found[1], view, config, now_ms)
@@ -184,7 +184,8 @@ def _accepted(
     size = header.length_bytes + LENGTH_END
     if size > config.segment_bytes:
         return LIST_TOO_LARGE
-    return ValidBatch(header, view[:size], now_ms if config.sets_append_time else NO_TIMESTAMP)
+    batch = view if size == len(view) else view[:size]
+    return ValidBatch(header, batch, now_ms if config.sets_append_time else NO_TIMESTAMP)
 
 
 def _validate_body(

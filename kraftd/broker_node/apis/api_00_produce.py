@@ -161,6 +161,8 @@ def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -
                 _refuse_unverified(answer, errors[place], call.version)
             elif not error:
                 _append(node, under_way, name, topic_id, one, answer, guards.get(place, NO_GUARD))
+            if answer.error_code:
+                under_way.has_errors = True
             if pace is not None and pace.spent(PARTITION_US + len(one.records or b"") // BYTES_A_US):
                 yield
         response.responses.append(answers)

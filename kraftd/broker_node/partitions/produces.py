@@ -41,6 +41,7 @@ class UnderWay(Struct, eq=False):
     response: ProduceResponse | None = None
     then: Callable[[], None] | None = None
     left: int = 0
+    has_errors: bool = False  # in its response
     until_ms: int | None = None  # for replicas; None until the handler has seen all partitions
 
     def __repr__(self) -> str:
@@ -147,6 +148,7 @@ class Produces:
             for part in self._parts_of.pop(under_way, ()):
                 if self._unreplicated.abandon(part) is not None:
                     part.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+                    under_way.has_errors = True
                     self.settle(under_way)
 
     def _written(self, part: Part) -> None:
@@ -173,6 +175,7 @@ class Produces:
             error = partition.acknowledged(part.required_offset)
         if error:
             part.answer.error_code = error  # what was appended, and where, stays in the answer
+            part.under_way.has_errors = True
         self.settle(part.under_way)
 
     def _fail(self, part: Part, error: ErrorCode) -> None:
@@ -181,6 +184,7 @@ class Produces:
         answer.error_code = error
         answer.base_offset = answer.log_start_offset = NO_OFFSET
         answer.log_append_time_ms = NO_TIMESTAMP
+        part.under_way.has_errors = True
         self.settle(part.under_way)
 
     def settle(self, under_way: UnderWay) -> None:
@@ -204,7 +208,7 @@ class Produces:
             return
         if call.is_large:
             self._boundary.large.begin(call, self._answer(call, response))
-        elif _has_error(response):
+        elif under_way.has_errors:
             at_once(self._answer(call, response))
         else:  # all records were taken: no error to count, no leader to name
             try:
@@ -231,11 +235,3 @@ class Produces:
             self._boundary.refuse(call, next(one for one in ErrorCode if one in codes))
         else:
             self._boundary.send(call, [])
-
-
-def _has_error(response: ProduceResponse) -> bool:
-    for topic in response.responses:
-        for one in topic.partition_responses:
-            if one.error_code:
-                return True
-    return False

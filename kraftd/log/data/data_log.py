@@ -45,12 +45,6 @@ class DataLog(LogState):
 
     # --- appends ---
 
-    def needs_roll(self, size_bytes: int, last_offset: int, max_timestamp_ms: int, now_ms: int) -> bool:
-        """Return whether an append of that size, last offset and largest timestamp begins a new segment."""
-        return self._segments[-1].is_full_for(
-            size_bytes, last_offset, max_timestamp_ms, now_ms, self.settings, self
-        )
-
     def has_room(
         self, size_bytes: int, batch_count: int, last_offset: int, max_timestamp_ms: int, now_ms: int
     ) -> bool:
@@ -91,12 +85,14 @@ class DataLog(LogState):
             )
         if not batches:
             return False
-        rolled = self.needs_roll(size_bytes, end - 1, max_timestamp_ms, now_ms)
+        segment = self._segments[-1]
+        rolled = segment.is_full_for(size_bytes, end - 1, max_timestamp_ms, now_ms, self.settings, self)
         if rolled:
             self.roll(now_ms, producers, batches[0].base_offset)
-            if end - 1 - self._segments[-1].base_offset > MAX_RELATIVE_OFFSET:
+            segment = self._segments[-1]
+            if end - 1 - segment.base_offset > MAX_RELATIVE_OFFSET:
                 raise ValueError("the batches are too far apart for a segment; append them one by one")
-        segment, directory = self._segments[-1], self.directory
+        directory = self.directory
         index = segment.index or self._guarded(
             lambda: segment.writable_index(self.settings.index_interval_bytes, directory, self.opened)
         )
@@ -107,7 +103,8 @@ class DataLog(LogState):
                 epoch = batch.leader_epoch
                 self._assign(epoch, batch.base_offset)
         segment.add(batches, index)
-        self._keep(views, batches, end)
+        if self._is_read:
+            self._keep(views, batches, end)
         self.log_end = end
         if index.counts[0] >= SPILL_ENTRIES:
             self._guarded(lambda: segment.spill(directory, self.opened))

@@ -219,11 +219,7 @@ class LogState:
         return bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
 
     def _keep(self, views: Sequence[bytes | memoryview], batches: Sequence[BatchHeader], end: int) -> None:
-        """Keep a copy of appended batches in memory, as far as the budget of all logs allows, once the log is
-        read.
-        """
-        if not self._is_read:
-            return
+        """Keep a copy of appended batches in memory, as far as the budget of all logs allows."""
         tails, size_bytes = self._resources.tails, sum(map(len, views))
         if not tails.keeps(size_bytes):
             self.forget_tail()
