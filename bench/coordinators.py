@@ -135,8 +135,17 @@ def per_cpu_s(node: CombinedNode, plan: Plan, frames: list[bytes], api: ApiKey, 
 
 
 def transactions(node: CombinedNode, count: int) -> Figures:
-    """One transaction of ten records after another: the time of its Produce and of its EndTxn together."""
-    find = "bench-transactions"
+    """Transactions of ten records: some while after the last one, and each right after it."""
+    figures: Figures = {}
+    for name, pause_s in (("transaction", PAUSE_S), ("transaction_in_a_row", 0.0)):
+        took_ms = transactions_ms(node, f"bench-{name}", count, pause_s)
+        figures[f"coordinators_{name}_p50_ms"] = statistics.median(took_ms)
+        figures[f"coordinators_{name}_p99_ms"] = percentile(took_ms, 0.99)
+    return figures
+
+
+def transactions_ms(node: CombinedNode, find: str, count: int, pause_s: float) -> list[float]:
+    """One transaction after another: the time of its Produce and of its EndTxn together."""
     took_ms = []
     with client_of(node) as client:
         find_coordinator(client, find, is_transaction=True)
@@ -160,8 +169,5 @@ def transactions(node: CombinedNode, count: int) -> Figures:
             took_ms.append(produce_ms + end_ms)
             sequence = 0 if ended.producer_epoch != producer[1] else sequence + TRANSACTION_RECORDS
             producer = ended.producer_id, ended.producer_epoch
-            time.sleep(PAUSE_S)
-    return {
-        "coordinators_transaction_p50_ms": statistics.median(took_ms[count:]),
-        "coordinators_transaction_p99_ms": percentile(took_ms[count:], 0.99),
-    }
+            time.sleep(pause_s)
+    return took_ms[count:]

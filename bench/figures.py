@@ -177,13 +177,17 @@ FIGURES = {
         "coordinators: a transaction of 10 records, p50", "ms", 2, "2x"
     ),
     "coordinators_transaction_p99_ms": Figure("coordinators: the same, p99", "ms", 2, ""),
+    "coordinators_transaction_in_a_row_p50_ms": Figure(
+        "coordinators: a transaction right after the last one, p50", "ms", 2, "2x"
+    ),
+    "coordinators_transaction_in_a_row_p99_ms": Figure("coordinators: the same, p99", "ms", 2, ""),
     "coordinators_load_cpu_s": Figure("coordinators: 100,000 commits loaded, CPU", "s", 2, "5x"),
     "coordinators_classic_settles_s": Figure("coordinators: a classic group of 1,000 settles", "s", 2, "2x"),
-    "coordinators_classic_settles_cpu_s": Figure("coordinators: the same, CPU", "s", 2, ""),
+    "coordinators_classic_settles_cpu_s": Figure("coordinators: the same, CPU", "s", 2, "2x"),
     "coordinators_consumer_settles_s": Figure(
         "coordinators: a consumer group of 1,000 settles", "s", 2, "2x"
     ),
-    "coordinators_consumer_settles_cpu_s": Figure("coordinators: the same, CPU", "s", 2, ""),
+    "coordinators_consumer_settles_cpu_s": Figure("coordinators: the same, CPU", "s", 2, "2x"),
     "compaction_cpu_s": Figure("compaction of 1 GiB, a tenth of the keys live: CPU", "s", 1, "1x"),
     "compaction_wall_s": Figure("compaction: the same, wall", "s", 1, ""),
     "compaction_left_percent": Figure("compaction: what is left", "%", 1, "", compared=False),
