@@ -70,7 +70,7 @@ Parts = list[tuple[str, range]]
 class Node:
     """The process, and what its metrics and log say."""
 
-    def __init__(self, home: Path, open_files: int) -> None:
+    def __init__(self, home: Path, open_files: int, callbacks: str | None) -> None:
         self.port, controller_port, self.metrics_port = free_port(), free_port(), free_port()
         config = home / "server.properties"
         config.write_text(
@@ -91,7 +91,9 @@ kraftd.log.level=debug
         form = Process("format", home, lambda: [*kraftd, "format", "-c", str(config), "-t", CLUSTER_ID])
         form.start()
         wait_until(lambda: not form.alive, "the directory is formatted", GIVE_UP_S)
-        self.process = Process("kraftd", home, lambda: [*limited, "start", str(config)])
+        timed = [*limited[:-3], sys.executable, "-m", "bench.loop_callbacks", callbacks or ""]
+        command = limited if callbacks is None else timed
+        self.process = Process("kraftd", home, lambda: [*command, "start", str(config)])
         self.start(GIVE_UP_S)
 
     def start(self, most_s: float) -> None:
@@ -136,10 +138,10 @@ kraftd.log.level=debug
 
 
 @contextmanager
-def node(open_files: int) -> Iterator[Node]:
+def node(open_files: int, callbacks: str | None) -> Iterator[Node]:
     """A combined node that serves."""
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
-        found = Node(Path(home), open_files)
+        found = Node(Path(home), open_files, callbacks)
         try:
             yield found
         finally:
@@ -325,6 +327,19 @@ def idle(node: Node, seconds: int) -> tuple[float, float]:
     return node.process.rss_mib(), (node.process.cpu_s() - before_s) / seconds * 100
 
 
+def written(node: Node, parts: Parts, seconds: int) -> float:
+    """The share of a core while one partition gets a record a second."""
+    batch, (topic, _) = _records(), parts[0]
+    request = ProduceRequest(
+        None, 1, 60_000, [TopicProduceData(topic, partition_data=[PartitionProduceData(0, batch)])]
+    )
+    before_s, end_s = node.process.cpu_s(), time.monotonic() + seconds
+    while time.monotonic() < end_s:
+        node.client.call(request, 12)
+        time.sleep(1)
+    return (node.process.cpu_s() - before_s) / seconds * 100
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, default=10_000)
@@ -332,8 +347,9 @@ def main() -> None:
     parser.add_argument("--idle-s", type=int, default=20)
     parser.add_argument("--only-idle", action="store_true")
     parser.add_argument("--restarts", action="store_true", help="stop and kill the node, and start it again")
+    parser.add_argument("--callbacks", help="a file for callbacks of the event loop with too much CPU time")
     options = parser.parse_args()
-    with node(options.open_files) as found:
+    with node(options.open_files, options.callbacks) as found:
         empty_mib, empty_percent = idle(found, options.idle_s)
         began_s = time.perf_counter()
         parts = fill(found, options.partitions)
@@ -341,7 +357,8 @@ def main() -> None:
         full_mib, full_percent = idle(found, options.idle_s)
         print(f"{options.partitions:,} partitions, made in {took_s:.1f} s, {options.open_files} open files")
         print(f"idle: {empty_mib:.0f} MiB, then {full_mib:.0f} MiB ({full_mib - empty_mib:+.0f});", end=" ")
-        print(f"{empty_percent:.2f} %, then {full_percent:.2f} % of a core")
+        print(f"{empty_percent:.2f} %, then {full_percent:.2f} % of a core", end=", ")
+        print(f"{written(found, parts, options.idle_s):.2f} % with a record a second in one")
         if not options.only_idle:
             print("| request | answered after | longest step | steps over 10 ms |\n|---|---|---|---|")
             requests(found, parts)
