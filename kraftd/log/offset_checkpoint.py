@@ -11,12 +11,23 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_TO = "cleaner-offset-checkpoint"
 
 TopicPartition = tuple[str, int]
+END = "\n"
 
 
 def encode_offsets(offsets: Iterable[tuple[TopicPartition, int]]) -> bytes:
     """Content of the file: a version, a count, and topic, partition and offset a line."""
-    lines = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in offsets]
-    return f"0\n{len(lines)}\n{''.join(lines)}".encode()
+    return encode_rows([offset_row(key, offset) for key, offset in offsets])
+
+
+def encode_rows(rows: Iterable[str]) -> bytes:
+    """The same of texts that have a row, or several, of `offset_row` each."""
+    text = "".join(rows)
+    return f"0\n{text.count(END)}\n{text}".encode()
+
+
+def offset_row(key: TopicPartition, offset: int) -> str:
+    """The row of a partition."""
+    return f"{key[0]} {key[1]} {offset}{END}"
 
 
 def decode_offsets(data: bytes) -> dict[TopicPartition, int]:

@@ -14,7 +14,7 @@ from kraftd.log.data.cleanable import Cleanable, cleanable
 from kraftd.log.data.cleaning import Cleaning, Pause
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.errors import StorageError
-from kraftd.log.offset_checkpoint import CLEANED_TO, TopicPartition
+from kraftd.log.offset_checkpoint import CLEANED_TO, TopicPartition, offset_row
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.log_loader import read_offsets
@@ -243,9 +243,9 @@ class LogCleaner:
 
     def _checkpoint(self, path: str) -> WriteJob:
         logs = self._directories.logs
-        offsets = [
-            (key, offset)
+        rows = [
+            offset_row(key, offset)
             for key, offset in self._cleaned_to.items()
             if (log := logs.get(key)) is not None and log.parent == path
         ]
-        return self._directories.write_job(path, CLEANED_TO, offsets)
+        return self._directories.write_job(path, CLEANED_TO, rows)

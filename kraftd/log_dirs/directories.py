@@ -7,7 +7,7 @@ event loop's thread. What blocks is a job or comes in slices.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 
 from kraftd.ground.pace import ROW_US, Pace, Slices, at_once
@@ -18,10 +18,10 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageError, StorageFailure
 from kraftd.log.offset_checkpoint import (
-    HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
     TopicPartition,
+    offset_row,
 )
 from kraftd.log_dirs import clean_shutdown
 from kraftd.log_dirs.closing import Producers, close_logs
@@ -32,8 +32,6 @@ from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
 from kraftd.named_tuple import NamedTuple
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
-
-Mark = tuple[TopicPartition, int]  # the high watermark of a partition
 
 UNKNOWN_DIRECTORIES = (None, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST)
 CLOSED_TOGETHER = 256  # logs, at a clean stop
@@ -318,44 +316,29 @@ class LogDirectories:
         self.resources.uncheckpointed.discard(path)  # what changes from now on may be missing in this one
         files = [self._checkpoint_file(path, name) for name in (RECOVERY_POINTS, LOG_STARTS)]
         numbers = [file.next_number() for file in files]
-        points: list[tuple[TopicPartition, int]] = []
-        starts: list[tuple[TopicPartition, int]] = []
+        points, starts = list[str](), list[str]()
         pace = Pace()
         for logs in (self.logs, self.futures):
-            for key in list(logs):
+            for key in logs.walk():
                 if pace.spent(ROW_US):
                     yield
                 if (log := logs.get(key)) is not None and log.parent == path:
-                    points.append((key, log.recovery_point))
+                    points.append(offset_row(key, log.recovery_point))
                     if log.log_start > log.segments[0].base_offset:
-                        starts.append((key, log.log_start))
+                        starts.append(offset_row(key, log.log_start))
         for key, damaged in self.damaged.items():
             if damaged.parent == path:
-                points.append((key, damaged.found.recovery_point))
+                points.append(offset_row(key, damaged.found.recovery_point))
                 if damaged.found.log_start:
-                    starts.append((key, damaged.found.log_start))
-        rows = zip(files, numbers, (points, starts), strict=True)
-        return [WriteJob(path, file, number, offsets) for file, number, offsets in rows]
+                    starts.append(offset_row(key, damaged.found.log_start))
+        made = zip(files, numbers, (points, starts), strict=True)
+        return [WriteJob(path, file, number, rows) for file, number, rows in made]
 
     def checkpoints_after_truncations(self) -> list[WriteJob]:
         """Those of the directories in which a log was truncated since the last call."""
         cut, self.resources.cut = self.resources.cut, set()
         paths = {log.parent for log in cut if isinstance(log, DataLog)}
         return [job for path in self.online if path in paths for job in self.checkpoints_of(path)]
-
-    def high_watermark_checkpoints(self, offsets: Iterable[Mark]) -> Slices[list[WriteJob]]:
-        """What replica.high.watermark.checkpoint.interval.ms asks for, given those of all partitions."""
-        by_path: dict[str, list[Mark]] = {path: [] for path in self.online}
-        jobs = [self.write_job(path, HIGH_WATERMARKS, entries) for path, entries in by_path.items()]
-        pace = Pace()
-        for key, offset in offsets:
-            if pace.spent(3 * ROW_US):  # it was looked up, too
-                yield
-            if (log := self.logs.get(key)) is not None:
-                by_path[log.parent].append((key, offset))
-            if (future := self.futures.get(key)) is not None:
-                by_path[future.parent].append((key, min(offset, future.log_end)))
-        return jobs
 
     def flushes(self) -> list[tuple[DataLog, FlushJob]]:
         """Flushes due by flush.messages, after a roll and of new logs, each to be ended by `end_flush`."""
@@ -366,13 +349,16 @@ class LogDirectories:
     def flushes_by_time(self, now_ms: int) -> Slices[list[tuple[DataLog, FlushJob]]]:
         """Those due by flush.ms, for log.flush.scheduler.interval.ms."""
         due, pace = [], Pace()
-        for log in (*self.logs.values(), *self.futures.values()):
-            if pace.spent(ROW_US):
-                yield
-            if log.log_end > log.recovery_point:
-                log.settings = self.settings_of(log.topic)  # nothing may have been appended since a change
-                if log.is_flush_due(now_ms):
-                    due.append(log)
+        for logs in (self.logs, self.futures):
+            for key in logs.walk():
+                if pace.spent(ROW_US):
+                    yield
+                if (log := logs.get(key)) is not None and log.log_end > log.recovery_point:
+                    log.settings = self.settings_of(
+                        log.topic
+                    )  # nothing may have been appended since a change
+                    if log.is_flush_due(now_ms):
+                        due.append(log)
         return self._begin(due)
 
     @property
@@ -387,10 +373,10 @@ class LogDirectories:
             self.resources.deletions = [each for each in self.resources.deletions if each.due_ms > now_ms]
         return [DeletionJob(self.resources.disk, each) for each in due]
 
-    def write_job(self, path: str, name: str, offsets: Sequence[tuple[TopicPartition, int]]) -> WriteJob:
+    def write_job(self, path: str, name: str, rows: Sequence[str]) -> WriteJob:
         """The work that replaces a checkpoint of a directory."""
         file = self._checkpoint_file(path, name)
-        return WriteJob(path, file, file.next_number(), offsets)
+        return WriteJob(path, file, file.next_number(), rows)
 
     def _checkpoint_file(self, path: str, name: str) -> ReplacedFile:
         target = f"{path}/{name}"

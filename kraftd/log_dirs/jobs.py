@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from kraftd.log.data.resources import Deletion
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import StorageError
-from kraftd.log.offset_checkpoint import TopicPartition, encode_offsets
+from kraftd.log.offset_checkpoint import encode_rows
 from kraftd.named_tuple import NamedTuple
 
 # Runs jobs, and returns the failure of each, or None. Blocks.
@@ -56,16 +56,16 @@ class ReplacedFile:
 
 
 class WriteJob(NamedTuple):
-    """Replaces a checkpoint of a log directory, durably."""
+    """Replaces a checkpoint of a log directory, durably. `rows` has texts of `offset_row`."""
 
     log_directory: str
     file: ReplacedFile
     number: int
-    offsets: Sequence[tuple[TopicPartition, int]]
+    rows: Sequence[str]
 
     def run(self) -> None:
         """Blocks. Raises StorageError."""
-        self.file.write(self.number, encode_offsets(self.offsets))
+        self.file.write(self.number, encode_rows(self.rows))
 
 
 class DeletionJob(NamedTuple):

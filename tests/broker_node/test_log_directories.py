@@ -185,7 +185,8 @@ def test_high_watermarks_are_looked_for_among_open_logs_only(
     monkeypatch.setattr(Replicas, "__iter__", listed)
     monkeypatch.setattr(Replicas, "get", noted)
     harness.threads.held = None
-    at_once(harness.executor.logs.checkpoint_high_watermarks())
+    keys = [(one.topic, one.index) for one in harness.broker.replicas.moved]
+    at_once(harness.executor.logs.checkpoint_high_watermarks(keys))
     assert sorted(set(looked)) == sorted(harness.directories.logs) and ("v", 49) not in looked
     harness.timer.run_soon()
     path = harness.directories.logs["t", 1].parent

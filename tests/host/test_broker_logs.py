@@ -86,7 +86,7 @@ def broker_logs(loop: Loop, directories: LogDirectories, marks: dict[TopicPartit
         lambda: UNIQUE,
         lambda key, at: (),
         lambda key: ReplayedProducers(PartitionConfig(), NOW_MS),
-        lambda: iter(list(marks.items())),
+        marks.get,
     )
 
 

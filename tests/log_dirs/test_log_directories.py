@@ -15,15 +15,21 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_whole
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageError, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives, nothing_unsynced_survives
-from kraftd.log.offset_checkpoint import decode_offsets, encode_offsets, offsets_but_zeros
+from kraftd.log.offset_checkpoint import (
+    TopicPartition,
+    decode_offsets,
+    encode_offsets,
+    offsets_but_zeros,
+)
 from kraftd.log_dirs import cleaner
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from kraftd.log_dirs.cleaner import CleanerSettings, LogCleaner
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
+from kraftd.log_dirs.high_watermarks import HighWatermarks
 from kraftd.log_dirs.jobs import WriteJob, attempt
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.log_making import LogMaking
-from kraftd.log_dirs.log_table import LogTable
+from kraftd.log_dirs.log_table import GROUP_SIZE, LogTable
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from kraftd.wire.producer_snapshot import SnapshotEntry
@@ -148,8 +154,7 @@ def test_a_checkpoint_copies_no_list_of_all_logs_and_takes_each_as_it_is_then(
     next(slices)
     directories.delete("t", 2, UNIQUE, NOW_MS)
     directories.replace_with_future("t", 3, UNIQUE, NOW_MS)
-    points = at_once(slices)[0].offsets
-    assert [key for key, _ in points] == [("t", 0), ("t", 1)]
+    assert at_once(slices)[0].rows == ["t 0 0\n", "t 1 0\n"]
 
 
 def test_a_look_for_a_log_to_clean_copies_no_list_of_all_logs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -554,13 +559,62 @@ def test_high_watermarks_are_collected_in_slices(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 6)
     disk, directories, _ = started()
     for number in range(10):
-        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
-    marks = [(("t", number), number) for number in range(10)]
-    jobs, count = collected(directories.high_watermark_checkpoints(iter(marks)))
-    assert count == 5
+        directories.create("t", GROUP_SIZE * number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    marks = {("t", GROUP_SIZE * number): number for number in range(10)}
+    high_watermarks = HighWatermarks(directories, marks.get)
+    jobs, count = collected(high_watermarks.checkpoints(marks))
+    assert count == 11
     for job in jobs:
         job.run()
-    assert decode_offsets(disk.read_bytes(f"{A}/replication-offset-checkpoint")) == dict(marks)
+    assert decode_offsets(disk.read_bytes(f"{A}/replication-offset-checkpoint")) == marks
+
+
+def test_high_watermarks_of_groups_without_a_change_are_not_looked_at_again() -> None:
+    """One of very many partitions is written to: the rows of the others are those of the last checkpoint."""
+    disk, directories, _ = started()
+    for number in range(200):
+        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_B if number == 70 else ID_A)
+    marks: dict[TopicPartition, int | None] = {("t", number): number for number in range(200)}
+    looked: list[TopicPartition] = []
+
+    def mark_of(key: TopicPartition) -> int | None:
+        looked.append(key)
+        return marks[key]
+
+    def written(changed: list[TopicPartition]) -> dict[TopicPartition, int]:
+        looked.clear()
+        for job in at_once(high_watermarks.checkpoints(changed)):
+            job.run()
+        found: dict[TopicPartition, int] = {}
+        for path in directories.online:
+            found |= decode_offsets(disk.read_bytes(f"{path}/replication-offset-checkpoint"))
+        return found
+
+    high_watermarks = HighWatermarks(directories, mark_of)
+    assert written(list(marks)) == marks and len(looked) == 200
+    marks["t", 70], marks["t", 71] = 700, None  # whose log is not open any more
+    directories.delete("t", 65, UNIQUE, NOW_MS)
+    found = written([("t", 70), ("t", 65), ("t", 71)])
+    assert sorted(looked) == [("t", number) for number in range(64, 128) if number != 65]
+    assert found == {key: mark for key, mark in marks.items() if key not in (("t", 65), ("t", 71))}
+    assert at_once(high_watermarks.checkpoints([]))[1].rows == ["t 70 700\n"]
+
+
+def test_a_walk_through_logs_bears_changes_and_makes_no_list_of_all() -> None:
+    _, directories, _ = started()
+    for number in range(200):
+        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    walk = directories.logs.walk()
+    first = [next(walk) for _ in range(64)]
+    for number in (0, 100, 199):
+        directories.delete("t", number, UNIQUE, NOW_MS)
+    directories.create("u", 0, bytes(16), NOW_MS, directory_id=ID_A)
+    rest = list(walk)
+    assert first == [("t", number) for number in range(64)]
+    assert rest == [("t", number) for number in range(64, 200) if number not in (100, 199)]
+    assert sorted(directories.logs.walk()) == sorted(directories.logs)
+    directories.logs.clear()
+    assert list(directories.logs.walk()) == []
 
 
 def test_a_checkpoint_that_is_begun_later_replaces_one_in_slices() -> None:
@@ -710,7 +764,7 @@ def test_a_start_keeps_of_an_empty_log_only_the_log() -> None:
     disk, directories, _ = started()
     for number in range(4):
         directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
-    (job, _) = at_once(directories.high_watermark_checkpoints([(("t", number), 0) for number in range(4)]))
+    (job, _) = at_once(HighWatermarks(directories, lambda _: 0).checkpoints(directories.logs.walk()))
     job.run()
     disk = stopped(disk, directories)
     directories = made(disk)

@@ -138,7 +138,7 @@ class LogMoves:
             return
         hosted.log = event.log
         hosted.partition.moved(event.log.epochs)
-        self._replicas.have_marks_moved = True
+        self._replicas.moved.add(hosted)
 
     def _end(self, key: TopicPartition) -> None:
         moving, hosted = self._moving.pop(key, None), self._replicas.get(*key)

@@ -99,14 +99,14 @@ class RegisteredBrokers:
 class Replicas:
     """The hosted partitions, by topic and index. `opening_count`: logs that are not open yet.
 
-    `offline`: why the logs of some cannot be used. `have_marks_moved`: a high watermark may differ from the
-    last checkpoint of them. `preferred`: directories of logs that are to be made later.
+    `offline`: why the logs of some cannot be used. `moved`: those whose high watermark or log may differ from
+    the last checkpoint of them. `preferred`: directories of logs that are to be made later.
     """
 
     def __init__(self, view: ClusterView, configs: TopicConfigs, outbox: Outbox) -> None:
         self.configs = configs
         self.opening_count = 0
-        self.have_marks_moved = True
+        self.moved: set[Hosted] = set()
         self.traffic = Traffic()
         self.offline: dict[TopicPartition, str] = {}
         self.preferred: dict[TopicPartition, Uuid | None] = {}
@@ -135,8 +135,8 @@ class Replicas:
         return found is not None and found.partition is None and found.state.leader == self._view.node_id
 
     def led_count(self) -> int:
-        """How many partitions this broker leads."""
-        return sum(1 for one in self if one.partition is not None and one.partition.is_leader)
+        """How many partitions this broker leads by the metadata that it has applied."""
+        return self._view.image.led_count(self._view.node_id)
 
     # -- metadata
 
@@ -185,7 +185,7 @@ class Replicas:
             self.opening_count -= 1
         else:
             hosted.partition.go_offline()
-        self.have_marks_moved = True
+        self.moved.add(hosted)
         self._outbox.emit(DeleteLog(*key))
 
     # -- logs
@@ -211,6 +211,7 @@ class Replicas:
             high_watermark=event.high_watermark,
             producers=event.producers,
         )
+        self.moved.add(hosted)
         # A log that a start found was opened before this broker knew the configs of its topic.
         self._outbox.emit(SetLog(event.topic, event.partition, hosted.config.log))
         return self._follow(hosted, now_ms)
@@ -246,6 +247,7 @@ class Replicas:
         if hosted is not None and hosted.partition is not None:
             hosted.partition.go_offline()
             hosted.log = None
+            self.moved.add(hosted)
             self.offline[key] = reason
 
     def expired(self, topic: str, index: int) -> None:
@@ -270,7 +272,7 @@ class Replicas:
         own: list[Effect] = []
         for effect in effects:
             if isinstance(effect, OF_NODE):
-                self.have_marks_moved = True
+                self.moved.add(hosted)
                 own.append(effect)
             elif isinstance(effect, AppendBatches):
                 self._outbox.emit(AppendToLog(hosted.topic, hosted.index, effect))

@@ -38,8 +38,9 @@ from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log.offset_checkpoint import TopicPartition
-from kraftd.log_dirs.directories import LogDirectories, Mark
+from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.full_directories import FullDirectories
+from kraftd.log_dirs.high_watermarks import HighWatermarks, MarkOf
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader, LogOpening, run_openings
 from kraftd.named_tuple import NamedTuple
@@ -75,7 +76,8 @@ class Schedules(NamedTuple):
 
 class BrokerLogs:
     """See the module. `step` steps the node; `snapshot_of` gives a partition's producers before an offset,
-    `new_producers` makes a state to load, and `high_watermarks` gives those of all partitions.
+    `new_producers` makes a state to load, and `mark_of` gives the high watermark of a partition
+    whose log is open.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class BrokerLogs:
         new_unique_text: Callable[[], str],
         snapshot_of: Callable[[TopicPartition, int], Iterable[SnapshotEntry]],
         new_producers: Callable[[TopicPartition], ReplayedProducers],
-        high_watermarks: Callable[[], Iterable[Mark]],
+        mark_of: MarkOf,
     ) -> None:
         self.directories = directories
         self._ports = ports
@@ -95,7 +97,8 @@ class BrokerLogs:
         self._step = step
         self._snapshot_of = snapshot_of
         self._new_producers = new_producers
-        self._high_watermarks = high_watermarks
+        self._mark_of = mark_of
+        self._high_watermarks = HighWatermarks(directories, mark_of)
         self.full_directories = FullDirectories(directories.resources.disk, ports.timer.now_ms)
         self.appends = Appends(directories.logs, ports, snapshot_of, self.full_directories.wrote, self.failed)
         self._checkpoints = Checkpoints(directories, ports, self._directory_failed)
@@ -276,10 +279,9 @@ class BrokerLogs:
         """Write recovery points and log starts that have changed, of some logs in each slice."""
         return self._checkpoints.write_changed()
 
-    def checkpoint_high_watermarks(self) -> Iterator[None]:
-        """Write the high watermarks, of some logs in each slice."""
-        jobs = yield from self.directories.high_watermark_checkpoints(self._high_watermarks())
-        self._checkpoints.write(jobs)
+    def checkpoint_high_watermarks(self, changed: Iterable[TopicPartition]) -> Iterator[None]:
+        """Write the high watermarks, given the partitions of which something has changed."""
+        self._checkpoints.write((yield from self._high_watermarks.checkpoints(changed)))
 
     @property
     def has_waiting(self) -> bool:
@@ -300,8 +302,9 @@ class BrokerLogs:
         to the cleaner, as in Kafka.
         """
         pace = Pace()
-        for key, high_watermark in self._high_watermarks():
-            if pace.spent(self.remove_expired_of(key, high_watermark, is_compacted=False)):
+        for key in self.directories.logs.walk():
+            mark = self._mark_of(key)
+            if pace.spent(ROW_US if mark is None else self.remove_expired_of(key, mark, is_compacted=False)):
                 yield
 
     def remove_expired_of(self, key: TopicPartition, high_watermark: int, *, is_compacted: bool) -> int:
@@ -369,7 +372,7 @@ class BrokerLogs:
     def close(self, broker_epoch: int, run_all: RunAll = in_turn) -> None:
         """Flush and close all logs; each directory is marked as cleanly shut down. Blocks."""
         self.changes.close()
-        for job in at_once(self.directories.high_watermark_checkpoints(self._high_watermarks())):
+        for job in at_once(self._high_watermarks.checkpoints(self.directories.logs.walk())):
             try:
                 job.run()
             except StorageError as error:

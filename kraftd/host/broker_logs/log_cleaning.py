@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 
 from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.host.ports import Log, Ports
@@ -97,12 +98,10 @@ class LogCleaning:
     def _compacted(self) -> Slices[list[TopicPartition]]:
         """The logs whose policy is to compact: few, among very many that are asked again and again."""
         logs, found = self._directories.logs, list[TopicPartition]()
-        keys = list(logs)
-        for first in range(0, len(keys), LOGS_ASKED_AT_ONCE):
-            if first:
-                yield
-            some = keys[first : first + LOGS_ASKED_AT_ONCE]
+        keys = logs.walk()
+        while some := list(islice(keys, LOGS_ASKED_AT_ONCE)):
             found += [key for key in some if (log := logs.get(key)) is not None and log.settings.compacts]
+            yield
         return found
 
     def _choose(self) -> Iterator[None]:

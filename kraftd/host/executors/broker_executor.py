@@ -47,7 +47,7 @@ from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log_dirs.cleaner import CleanerSettings
-from kraftd.log_dirs.directories import LogDirectories, Mark
+from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.messages.fetch_response import AbortedTransaction
@@ -102,7 +102,7 @@ class BrokerExecutor(AnsweringExecutor):
             new_unique_text,
             self._snapshot_of,
             self._new_producers,
-            self._high_watermarks,
+            self._mark_of,
         )
         self.cleaning = LogCleaning(
             directories,
@@ -290,9 +290,9 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _checkpoint_high_watermarks(self) -> Iterator[None]:
         replicas = self.node.replicas
-        if replicas.have_marks_moved:
-            replicas.have_marks_moved = False
-            yield from self.logs.checkpoint_high_watermarks()
+        if replicas.moved:
+            moved, replicas.moved = replicas.moved, set()
+            yield from self.logs.checkpoint_high_watermarks((one.topic, one.index) for one in moved)
 
     def _expire_producers(self) -> Slices[None]:
         """Forget producers that have been idle for producer.id.expiration.ms."""
@@ -304,15 +304,12 @@ class BrokerExecutor(AnsweringExecutor):
                 if pace.spent(1 + one.partition.expire_producers(now_ms)):
                     yield
 
-    def _high_watermarks(self) -> Iterator[Mark]:
-        """Those of all partitions with open logs, each as it is when it comes. Partitions whose logs are
-        still to be made may be many, and are left out.
-        """
-        replicas = self.node.replicas
-        for key in list(self.logs.directories.logs):
-            one = replicas.get(*key)  # none if its topic was deleted in between
-            if one is not None and one.partition is not None and one.log is not None:
-                yield key, one.partition.high_watermark
+    def _mark_of(self, key: TopicPartition) -> int | None:
+        """The high watermark of a partition with an open log; none if its topic was deleted in between."""
+        one = self.node.replicas.get(*key)
+        if one is None or one.partition is None or one.log is None:
+            return None
+        return one.partition.high_watermark
 
     # -- records for answers
 
