@@ -72,6 +72,23 @@ TRANSITIONS: dict[tuple[BrokerState, Cause], BrokerState] = {
 }
 
 
+NO_CONTROLLER = (
+    "it found no active controller. See that a majority of the controllers runs, and that "
+    "controller.quorum.bootstrap.servers or controller.quorum.voters names them"
+)
+_WHY_NOT_REGISTERED: dict[int | None, str] = {
+    None: (
+        "the last request got no answer in time. See that the active controller runs and is reached from "
+        "here. If it or this process gets too little processor time, raise that key: after a kill, all "
+        "partitions that the broker led are moved away first"
+    ),
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION: (
+        "another process with this node.id is registered, and its session has not ended. Stop it, or wait "
+        "for that end. If the active controller gets too little processor time, raise that key"
+    ),
+}
+
+
 class Broker(NamedTuple):
     """What a broker tells the controller of itself, and its settings.
 
@@ -127,6 +144,7 @@ class BrokerLifecycle:
         self._is_postponed = False  # until an active controller is known
         self._at_once = False  # after the request that is under way
         self._failures = 0
+        self._not_registered = NO_CONTROLLER  # why, for the end of the process
         self._shutdown_was_answered = False
         self._due_ms: int | None = None
         self._register_by_ms: int | None = None
@@ -229,7 +247,7 @@ class BrokerLifecycle:
             if self._moves(Cause.NOT_REGISTERED_IN_TIME):
                 self.failure = (
                     f"no controller registered this broker within {self.broker.registration_timeout_ms} ms "
-                    "(initial.broker.registration.timeout.ms)"
+                    f"(initial.broker.registration.timeout.ms): {self._not_registered}"
                 )
         if self._report_by_ms is not None and self._report_by_ms <= now_ms:
             self._report_by_ms = None
@@ -318,6 +336,9 @@ class BrokerLifecycle:
         self._failures += 1
         self._due_ms = now_ms + backoff_ms
         why = "no answer" if error is None else error_name(error)
+        self._not_registered = _WHY_NOT_REGISTERED.get(
+            error, f"the last answer was {why}. The log of the active controller says why"
+        )
         what = "send a heartbeat" if self._is_registered else "register"
         self._outbox.log("warning", f"the broker could not {what}", error=why, again_in_ms=backoff_ms)
 

@@ -126,7 +126,18 @@ def test_a_broker_that_leads_nothing_or_may_not_ask_ends_at_once(cause: str) -> 
     assert one.has_ended and one.due_request(50, 10_000) is None
 
 
-def test_a_broker_that_cannot_register_in_time_gives_up() -> None:
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (None, "the last request got no answer in time"),
+        (ErrorCode.NOT_CONTROLLER, "it found no active controller"),
+        (ErrorCode.DUPLICATE_BROKER_REGISTRATION, "another process with this node.id is registered"),
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the last answer was CLUSTER_AUTHORIZATION_FAILED"),
+    ],
+)
+def test_a_broker_that_cannot_register_in_time_gives_up_and_names_the_cause(
+    error: ErrorCode | None, why: str
+) -> None:
     one = life(registration_timeout_ms=1_000)
     one.start(0)
     now_ms = 0
@@ -135,9 +146,9 @@ def test_a_broker_that_cannot_register_in_time_gives_up() -> None:
         assert due_ms is not None and now_ms <= due_ms <= 1_000
         now_ms = due_ms
         if one.due_request(-1, now_ms) is not None:
-            one.answered(None, now_ms)
+            one.answered(None if error is None else BrokerRegistrationResponse(error_code=error), now_ms)
     assert (now_ms, one.broker_epoch) == (1_000, -1)
-    assert one.failure is not None and "initial.broker.registration.timeout.ms" in one.failure
+    assert one.failure is not None and f"(initial.broker.registration.timeout.ms): {why}" in one.failure
 
 
 def test_the_time_to_be_registered_begins_once_the_metadata_is_read() -> None:
