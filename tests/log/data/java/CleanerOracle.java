@@ -15,7 +15,8 @@ import java.util.function.Supplier;
 
 /**
  * Cleans a log with Kafka's cleaner, for each line of standard input:
- * "DIRECTORY NOW_MS CLEANED_TO|-1 LAST_STABLE_OFFSET MAP_BYTES SEGMENT_BYTES INTERVAL_BYTES DELETE_RETENTION_MS MIN_LAG_MS".
+ * "DIRECTORY NOW_MS CLEANED_TO|-1 LAST_STABLE_OFFSET MAP_BYTES SEGMENT_BYTES INTERVAL_BYTES DELETE_RETENTION_MS MIN_LAG_MS
+ * INDEX_BYTES".
  * Answers "first dirty, first uncleanable, cleanable bytes, ratio in thousandths, end offset".
  */
 public class CleanerOracle {
@@ -44,6 +45,7 @@ public class CleanerOracle {
         properties.put("index.interval.bytes", words[6]);
         properties.put("delete.retention.ms", words[7]);
         properties.put("min.compaction.lag.ms", words[8]);
+        properties.put("segment.index.bytes", words[9]);
         Time time = new Time() {
             public long milliseconds() {
                 return nowMs;
