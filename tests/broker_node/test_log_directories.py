@@ -192,3 +192,25 @@ def test_high_watermarks_are_looked_for_among_open_logs_only(
     path = harness.directories.logs["t", 1].parent
     found = decode_offsets(harness.disk.read_bytes(f"{path}/{HIGH_WATERMARKS}"))
     assert dict(found)["t", 1] == 3
+
+
+def test_the_checkpoint_has_each_move_of_a_high_watermark_and_no_deleted_topic(
+    harness: BrokerHarness,
+) -> None:
+    def written() -> dict[tuple[str, int], int]:
+        at_once(harness.executor._checkpoint_high_watermarks())
+        harness.timer.run_soon()
+        found: dict[tuple[str, int], int] = {}
+        for path in PATHS:
+            found |= decode_offsets(harness.disk.read_bytes(f"{path}/{HIGH_WATERMARKS}"))
+        return found
+
+    every = [*(("t", index) for index in range(4)), ("u", 0), ("u", 1)]
+    expected = dict.fromkeys(every, 0)
+    assert written() == expected
+    for count in (3, 6):
+        harness.produce("t", records(3), index=1)
+        assert written() == expected | {("t", 1): count}
+    harness.delete_topic("u")
+    assert written() == {("t", 0): 0, ("t", 1): 6, ("t", 2): 0, ("t", 3): 0}
+    assert not harness.broker.replicas.moved
