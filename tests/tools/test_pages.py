@@ -32,6 +32,7 @@ OF_ITS_OWN = ("kraftd/messages/",)  # generated, with Kafka's terms
 PROTOCOL_PACKAGES = {
     "messages",
     "ground",
+    "named_tuple",
     "types",
     "configdef",
     "acl",
