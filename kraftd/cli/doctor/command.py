@@ -28,6 +28,11 @@ STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim", "ok": ""}
     help="Controllers to ask, or brokers, which name them. Default: the controllers that FILE names.",
 )
 @click.option(
+    "--metrics",
+    metavar="HOST:PORT,...",
+    help="Metrics listeners of other kraftd brokers: these say what is full, damaged or slow there.",
+)
+@click.option(
     "--timeout",
     "timeout_s",
     type=SECONDS,
@@ -36,7 +41,9 @@ STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim", "ok": ""}
     help="Seconds to wait for an answer of each address.",
 )
 @json_option
-def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: bool) -> int:
+def doctor(
+    file: str | None, bootstrap: str | None, metrics: str | None, timeout_s: float, as_json: bool
+) -> int:
     """Find what is wrong with a node, its quorum and its brokers.
 
     The command also says what to do about each problem and each warning.
@@ -48,12 +55,13 @@ def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: b
     It asks the quorum which nodes answer, and what the voters, brokers and registered controllers do. It
     reads the metadata for brokers and partitions, and asks the listeners that brokers advertise. Each broker,
     of kraftd or of Apache Kafka, describes its log directories. Of followers that are not in sync it says
-    why, since when, and how far they are behind: whether they, their leader or a link is slow. It compares
+    why, since when, and how far they are behind: whether they, their leader or a link is slow. Brokers of
+    kraftd whose metrics listeners --metrics names say what takes the time of their fetches. It compares
     clocks, and the features that each node supports. The exit code is 1 if it finds a problem or a warning.
     """
     if file is None and bootstrap is None:
         raise click.UsageError("Give --config FILE, --bootstrap HOST:PORT, or both.")
-    found = run(examined(file, bootstrap, timeout_s))
+    found = run(examined(file, bootstrap, metrics, timeout_s))
     if as_json:
         import json
 
@@ -64,12 +72,14 @@ def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: b
     return FAILED if any(one.is_wrong for one in found) else OK
 
 
-async def examined(file: str | None, bootstrap: str | None, timeout_s: float) -> list[Finding]:
+async def examined(
+    file: str | None, bootstrap: str | None, metrics: str | None, timeout_s: float
+) -> list[Finding]:
     """All findings."""
     from kraftd.cli.doctor.examine import examine
 
     async with waiting(f"for addresses that do not answer; each has {timeout_s:g} s"):
-        return await examine(file, bootstrap, timeout_s)
+        return await examine(file, bootstrap, metrics, timeout_s)
 
 
 def show(found: Iterable[Finding]) -> None:

@@ -27,9 +27,15 @@ if TYPE_CHECKING:
 TLS_PROTOCOLS = (1, 3)  # SSL and SASL_SSL, as an endpoint has them
 
 
-async def examine(file: str | None, bootstrap: str | None, timeout_s: float) -> list[Finding]:
-    """All findings of a node by its file, of a quorum by its addresses, or of both."""
+async def examine(
+    file: str | None, bootstrap: str | None, metrics: str | None, timeout_s: float
+) -> list[Finding]:
+    """All findings of a node by its file, of a quorum by its addresses, or of both; and of the brokers with
+    these metrics listeners.
+    """
     found: list[Finding] = []
+    if metrics is not None:
+        found += await page_probe.probe_pages(parse_addresses(metrics, "--metrics"), timeout_s)
     config = None if file is None else _load(file, found)
     addresses = parse_addresses(bootstrap) if bootstrap is not None else []
     if config is None:

@@ -8,11 +8,12 @@ import asyncio
 import json
 import ssl
 from base64 import b64encode
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
-from kraftd.cli.doctor.findings import Finding, note, problem, replace_log, warning
+from kraftd.cli.doctor.findings import Finding, note, ok, problem, replace_log, warning
 from kraftd.cli.doctor.judge_cluster import partitions_text
 from kraftd.metrics.state.health import STOPPING
 from kraftd.metrics.state.slow_fetches import SlowFetches, described
@@ -25,6 +26,7 @@ MAX_ANSWER_BYTES = 1 << 20
 REMEDY = "restore its files from another replica and restart the broker; until then the log is not cleaned"
 REPLACE = replace_log("the broker")
 MAKE_ROOM = "make room on that disk; the broker needs no restart"
+NAME_LISTENER = "name the kraftd.metrics.listener of a node, one without TLS and password"
 SLOW = "mend what is slow; until it has caught up, its partitions lack a replica"
 
 
@@ -34,13 +36,37 @@ async def probe_page(config: DaemonConfig, timeout_s: float) -> list[Finding]:
     if page is None:
         return []
     host = page.host if page.host not in ("", "0.0.0.0", "::") else "localhost"
+    health = await _health(config, host, page.port, timeout_s)
+    return [] if health is None else judge_health(address_text((host, page.port)), health)
+
+
+async def probe_pages(addresses: Iterable[tuple[str, int]], timeout_s: float) -> list[Finding]:
+    """The same of other nodes, by their metrics listeners; only those without TLS and password answer."""
+    addresses = list(addresses)
+    answers = await asyncio.gather(*(_health(None, *one, timeout_s) for one in addresses))
+    found = []
+    for address, health in zip(addresses, answers, strict=True):
+        at = address_text(address)
+        if not isinstance(health, dict) or "node_id" not in health:
+            found.append(warning("metrics", at, "no kraftd node answers /readyz there", NAME_LISTENER))
+            continue
+        node = f"node {health['node_id']}"
+        own = judge_health(at, health)
+        found += [
+            one if one.subject == node else one._replace(subject=f"{node} {one.subject}") for one in own
+        ]
+        if not own:
+            found.append(ok("metrics", at, f"{node} names nothing that is full, damaged or slow there"))
+    return found
+
+
+async def _health(config: DaemonConfig | None, host: str, port: int, timeout_s: float) -> Any:
+    """The data of /readyz; None without an answer."""
     try:
         async with asyncio.timeout(timeout_s):
-            answer = await _ask(config, host, page.port)
-        health = json.loads(answer)
+            return json.loads(await _ask(config, host, port))
     except (OSError, TimeoutError, ValueError):
-        return []
-    return judge_health(address_text((host, page.port)), health)
+        return None
 
 
 def judge_health(where: str, health: Any) -> list[Finding]:
@@ -76,12 +102,12 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     return found
 
 
-async def _ask(config: DaemonConfig, host: str, port: int) -> bytes:
+async def _ask(config: DaemonConfig | None, host: str, port: int) -> bytes:
     """The answer's body. With TLS, only of a node that has the certificate of the file: it gets the password.
 
     Raises ValueError for another certificate.
     """
-    tls = _own_tls(config)
+    tls = None if config is None else _own_tls(config)
     reader, writer = await asyncio.open_connection(host, port, ssl=None if tls is None else tls[0])
     try:
         if tls is not None and writer.get_extra_info("ssl_object").getpeercert(binary_form=True) != tls[1]:
@@ -116,9 +142,9 @@ def _own_tls(config: DaemonConfig) -> tuple[ssl.SSLContext, bytes] | None:
     return context, ssl.PEM_cert_to_DER_cert(first + end)
 
 
-def _request(config: DaemonConfig) -> bytes:
+def _request(config: DaemonConfig | None) -> bytes:
     head = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-    if config.metrics_password:
+    if config is not None and config.metrics_password:
         credentials = b64encode(f"{config.metrics_user}:{config.metrics_password}".encode()).decode()
         head += f"Authorization: Basic {credentials}\r\n"
     return f"{head}\r\n".encode()

@@ -81,7 +81,7 @@ async def ask_leader(bootstrap: str, timeout_s: float) -> Quorum:
             await asyncio.sleep(POLL_S)
 
 
-def parse_addresses(bootstrap: str) -> list[tuple[str, int]]:
+def parse_addresses(bootstrap: str, option: str = "--bootstrap") -> list[tuple[str, int]]:
     """The addresses of HOST:PORT,...; as in Kafka, an empty item, as behind a comma at the end, is none."""
     from kraftd.configdef.addresses import parse_host_port
 
@@ -90,7 +90,7 @@ def parse_addresses(bootstrap: str) -> list[tuple[str, int]]:
         try:
             addresses.append(parse_host_port(address.strip()))
         except ValueError as error:
-            raise click.BadParameter(f"{address}: {error}", param_hint="--bootstrap") from None
+            raise click.BadParameter(f"{address}: {error}", param_hint=option) from None
     return addresses
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from kraftd.broker_node.fetching.fetcher import Fetcher
 from kraftd.broker_node.lifecycle import BrokerState
 from kraftd.cli.doctor.findings import Finding
-from kraftd.cli.doctor.page_probe import MAKE_ROOM, REMEDY, REPLACE, probe_page
+from kraftd.cli.doctor.page_probe import MAKE_ROOM, REMEDY, REPLACE, probe_page, probe_pages
 from kraftd.config import load
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.serving.http import HttpConnections, Request, Response, Stream
@@ -32,10 +33,11 @@ def findings(
     listener: str = "127.0.0.1:{}",
     served_by: TlsContexts | None = None,
     seen: list[str] | None = None,
+    elsewhere: Callable[[int], list[tuple[str, int]]] | None = None,
     **changes: str,
 ) -> list[Finding]:
     """What the doctor says of a listener, which asks for PASSWORD if it has one; `seen`: the credentials that
-    it got.
+    it got; `elsewhere`: what is asked in place of the listener of the file, given the port.
     """
     port = free_port()
     changes |= {"kraftd__metrics__listener": listener.format(port)}
@@ -67,7 +69,7 @@ def findings(
         tls = None if served_by is None else served_by.server
         server = await loop.create_server(served.factory, "127.0.0.1", port, ssl=tls)
         try:
-            return await probe_page(config, 5.0)
+            return await (probe_page(config, 5.0) if elsewhere is None else probe_pages(elsewhere(port), 5.0))
         finally:
             server.close()
             served.close()
@@ -174,3 +176,20 @@ def test_a_full_log_directory_and_a_stop_are_named(tmp_path: Path) -> None:
     harness.broker.lifecycle.state = BrokerState.SHUTTING_DOWN
     (found,) = findings(harness, tmp_path)
     assert (found.is_wrong, found.text) == (False, "it is stopping, and still leads 2 partitions")
+
+
+def test_brokers_elsewhere_are_asked_at_the_listeners_that_are_named(tmp_path: Path) -> None:
+    home = tmp_path / "broker"
+    home.mkdir()
+    harness = BrokerHarness(home).run()
+    closed = free_port()
+
+    def both(port: int) -> list[tuple[str, int]]:
+        return [("127.0.0.1", port), ("127.0.0.1", closed)]
+
+    well, none = findings(harness, tmp_path, elsewhere=both)
+    assert (well.is_wrong, well.text) == (False, "node 100 names nothing that is full, damaged or slow there")
+    assert (none.is_wrong, none.subject) == (True, f"127.0.0.1:{closed}")
+    harness.executor.logs.full_directories.note("/data")
+    full, _ = findings(harness, tmp_path, elsewhere=both)
+    assert (full.is_wrong, full.subject, full.remedy) == (True, "node 100 /data", MAKE_ROOM)
