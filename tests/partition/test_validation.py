@@ -33,11 +33,11 @@ def engine(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-T0 = SimpleNamespace(name="t-0")
+PLACE = SimpleNamespace(name="t-0")
 
 
 def judged(data: bytes, version: int = 12, **config: Any) -> ValidBatch | ProduceRefusal:
-    return validate(bytearray(data), PartitionConfig(**config), T0, 100, 7, NOW_MS, version=version)
+    return validate(bytearray(data), PartitionConfig(**config), PLACE, 100, 7, NOW_MS, version=version)
 
 
 def parts(**changes: Any) -> Parts:
@@ -188,10 +188,10 @@ def test_records_are_the_same_whatever_codec_the_topic_demands(source: int, targ
 
 def test_a_batch_is_changed_in_place_where_it_is_writable() -> None:
     data = bytearray(parts().encoded())
-    found = validate(data, PartitionConfig(), T0, 100, 7, NOW_MS)
+    found = validate(data, PartitionConfig(), PLACE, 100, 7, NOW_MS)
     assert isinstance(found, ValidBatch) and found.view.obj is data
     frozen = bytes(parts().encoded())
-    found = validate(frozen, PartitionConfig(), T0, 100, 7, NOW_MS)
+    found = validate(frozen, PartitionConfig(), PLACE, 100, 7, NOW_MS)
     assert isinstance(found, ValidBatch) and found.view == data
     assert frozen == parts().encoded()
 
@@ -201,11 +201,11 @@ def test_a_batch_that_is_too_large_is_refused_without_a_copy() -> None:
     small = PartitionConfig(max_message_bytes=1_000)
     tracemalloc.start()
     try:
-        found = validate(frozen, small, T0, 100, 7, NOW_MS)
+        found = validate(frozen, small, PLACE, 100, 7, NOW_MS)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found == validate(bytearray(frozen), small, T0, 100, 7, NOW_MS)
+    assert found == validate(bytearray(frozen), small, PLACE, 100, 7, NOW_MS)
     assert isinstance(found, ProduceRefusal) and found.error == ErrorCode.MESSAGE_TOO_LARGE
     assert peak_bytes < 1_000_000
 
