@@ -601,4 +601,4 @@ def test_a_planted_defect_is_found(
 ) -> None:
     monkeypatch.setattr(where, name, defect)
     with pytest.raises(AssertionError):
-        run_machine(400, derandomize=True)
+        run_machine(800, derandomize=True)
