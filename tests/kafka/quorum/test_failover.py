@@ -25,7 +25,10 @@ def test_a_quorum_elects_one_leader_and_all_voters_catch_up(healed: Quorum) -> N
     assert [voter.replica_id for voter in described.current_voters] == [100, 101, 102]
     healed.wait_for_voters(100, 101, 102)
     status = healed.quorum_status()
-    assert status["LeaderId"] == str(described.leader_id)
+    after = healed.described()
+    assert after is not None
+    # Where the disk stalls for seconds, another one is elected while the tool starts.
+    assert status["LeaderId"] in {str(described.leader_id), str(after.leader_id)}
     assert status["ClusterId"] == healed.cluster_id
 
 
