@@ -440,7 +440,6 @@ static void patch(uint8_t *p, int64_t size, const Judgement *j)
     store32(p + CRC_AT, crc32c(p + ATTRIBUTES_AT, (size_t)(size - ATTRIBUTES_AT)));
 }
 
-/* Make a tuple of numbers. */
 /* A tuple of a class, with some numbers. */
 static PyObject *numbers(PyTypeObject *cls, int count, const int64_t *values)
 {

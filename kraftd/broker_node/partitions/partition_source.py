@@ -68,7 +68,7 @@ class PartitionSource:
         hosted = self._hosted(slot)
         if hosted is None and is_metadata(slot):
             return self.log_source.availability(slot, reader)
-        if self._boundary.has_authorizer and not may_read(self._boundary, slot, reader, quietly=True):
+        if not may_read(self._boundary, slot, reader, quietly=True):
             return NOT_SERVED
         if hosted is None:
             return FAILED if self._exists(slot) or self._is_recreated(slot) else NOT_SERVED
@@ -91,9 +91,7 @@ class PartitionSource:
     def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> tuple[Availability, int]:
         """Note the progress of a follower, which a fetch shows that is served and does not diverge."""
         hosted = self._hosted(slot)
-        if hosted is None or (
-            self._boundary.has_authorizer and not may_read(self._boundary, slot, reader, quietly=True)
-        ):
+        if hosted is None or not may_read(self._boundary, slot, reader, quietly=True):
             return self.availability(slot, reader), 0
         assert hosted.partition is not None
         verdict = self._judge(hosted, slot, reader)
@@ -129,7 +127,7 @@ class PartitionSource:
             return self.log_source.read(slot, reader, max_bytes, at_least_one)
         # Records are empty with an error, never null: librdkafka cannot read that.
         data = PartitionData(partition_index=slot.key[1], high_watermark=-1, records=b"")
-        if self._boundary.has_authorizer and not may_read(self._boundary, slot, reader, quietly=False):
+        if not may_read(self._boundary, slot, reader, quietly=False):
             data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return data, 0
         if hosted is None:

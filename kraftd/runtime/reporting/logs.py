@@ -90,7 +90,7 @@ def render_json(line: Line) -> str:
 
 def console_renderer() -> Callable[[Line], str]:
     """What makes a line for people, in colours on a terminal."""
-    # structlog imports rich for a form of tracebacks that is unused here; which takes longer than the rest.
+    # structlog imports rich for a form of tracebacks that is unused here. That import takes the most time.
     hides_rich = "rich" not in sys.modules
     if hides_rich:
         sys.modules["rich"] = None  # type: ignore[assignment]
