@@ -223,6 +223,7 @@ class FetchSessions:
     def _may_grow(
         self, subscription: Subscription, requested: list[RequestedPartition], pace: Pace
     ) -> Slices[bool]:
+        """Return whether there is room for partitions of a request, some of which are new."""
         added: set[SlotKey] = set()
         added_bytes = 0
         for one in requested:
@@ -232,9 +233,7 @@ class FetchSessions:
             if pace.spent(ROW_US):
                 yield
         size = len(subscription) + len(added)
-        return not added or (
-            size <= self.cache.largest_session and self.cache.has_room(len(added), added_bytes)
-        )
+        return size <= self.cache.largest_session and self.cache.has_room(len(added), added_bytes)
 
     def _refused(self, request: FetchRequest, reader: Reader, error_code: ErrorCode) -> FetchContext:
         nothing = Subscription(self.source, self.watchers, reader)
