@@ -62,8 +62,14 @@ class Scene:
         self.ended: list[str] = []
         self.peers: list[socket.socket] = []
 
-    def connect(self, host: str, data: bytes = b"hello", timeout_s: float = 10) -> socket.socket:
-        ours, theirs = socket.socketpair()
+    def connect(
+        self,
+        host: str,
+        data: bytes = b"hello",
+        timeout_s: float = 10,
+        pair: Callable[[], tuple[socket.socket, socket.socket]] = socket.socketpair,
+    ) -> socket.socket:
+        ours, theirs = pair()
         ours.setblocking(False)
         theirs.sendall(data)
         self.peers.append(theirs)
@@ -89,6 +95,12 @@ def scene(tls: Any, **more: Any) -> Iterator[Scene]:
         made.pool.stop()
         for peer in made.peers:
             peer.close()
+
+
+def tcp_pair() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = socket.create_connection(server.getsockname())
+        return server.accept()[0], theirs
 
 
 def client_hello() -> bytes:
@@ -164,6 +176,28 @@ async def test_a_silent_peer_loses_its_place_to_one_that_waits(
         made.connect(host)
         await until(lambda: len(made.tls.begun) == 2)
         assert made.failed == [f"{host}: it was silent for 0 s while others waited"]
+
+
+async def test_a_place_is_taken_when_the_first_record_has_arrived_whole() -> None:
+    hello = client_hello()
+    with scene(SlowTls(), max_of_address=1) as made:
+        for count in (1, 4, 5, 6, len(hello) - 1):
+            made.connect("a", hello[:count], pair=tcp_pair)
+        in_parts = made.connect("a", hello[:3], pair=tcp_pair)
+        await asyncio.sleep(0.1)
+        assert not made.tls.begun
+        in_parts.sendall(hello[3:])
+        await until(lambda: made.tls.begun)
+        in_parts.sendall(b"x")  # one byte wakes a handshake that has begun
+        in_parts.shutdown(socket.SHUT_WR)
+        await until(lambda: made.ended == ["a"])
+
+
+async def test_a_record_that_claims_more_than_tls_allows_is_waited_for_no_longer() -> None:
+    with scene(CONTEXTS) as made:
+        made.connect("a", b"\x16\x03\x01\xff\xff" + bytes(16_384), pair=tcp_pair)
+        await until(lambda: made.ended)
+        assert made.failed == ["a: PACKET_LENGTH_TOO_LONG"]
 
 
 async def test_a_handshake_has_limited_time_even_when_nothing_was_sent(

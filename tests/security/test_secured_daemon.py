@@ -93,6 +93,7 @@ def sasl_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProc
         "kraftd.audit.log": str(home / "audit.log"),
         "kraftd.authentication.timeout.ms": "3000",
         "kraftd.ssl.handshake.timeout.ms": "2000",
+        "socket.listen.backlog.size": "1000",
     }
     daemon = DaemonProcess(home, **{key.replace(".", "__"): value for key, value in keys.items()})
     formatted_with_scram(daemon)

@@ -1,6 +1,6 @@
 """TLS handshakes beside the event loop: threads compute, the loop reads, writes and decides who is next.
 
-A connection that has sent nothing costs its socket. One whose first bytes have arrived waits for its turn;
+A connection costs its socket until its first TLS record has arrived whole. Then it waits for its turn, and
 only then it gets memory for TLS. Addresses take turns, with at most MAX_OF_ADDRESS handshakes of one and
 MAX_AT_ONCE in all. Known hosts (other controllers, registered brokers) have such places of their own, and
 every second turn. A peer that is silent within its handshake for STALL_S loses its place if another waits.
@@ -30,6 +30,8 @@ MAX_THREADS = 4
 STALL_S = 1.0
 SWEEP_S = 0.25
 READ_BYTES = 65_536
+# Of a TLS record (RFC 8446, 5.1): its type, version and length. A handshake's type is 22.
+RECORD_HEADER_BYTES, MAX_RECORD_BYTES, HANDSHAKE = 5, 16_384, 22
 
 Done = Callable[[Advance], None]
 
@@ -90,6 +92,7 @@ class Pending:
         self.known = False
         self.began_s = self.moved_s = monotonic()
         self.handshake: ServerHandshake | None = None
+        self.awaited_bytes = 1  # that wake the loop
         self.running = False  # a thread has it
         self.over = False
         self.reading = self.writing = False
@@ -100,6 +103,12 @@ class Pending:
     @property
     def host(self) -> str:
         return self.peer[0]
+
+    def await_bytes(self, count: int) -> None:
+        """Let the loop wake when so many bytes can be read, or no more will come."""
+        if count != self.awaited_bytes:
+            self.awaited_bytes = count
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
     def __repr__(self) -> str:
         state = "in a thread" if self.running else "begun" if self.handshake else "waiting"
@@ -180,6 +189,19 @@ class Queue:
         return f"<Queue {len(self.places)} begun, {sum(map(len, self._new.values()))} wait>"
 
 
+def _first_record_bytes(sock: socket.socket) -> int:
+    """How many bytes must arrive before a handshake can begin, as far as the first ones say."""
+    try:
+        header = sock.recv(RECORD_HEADER_BYTES, socket.MSG_PEEK)
+    except OSError:
+        return 1
+    if header[:1] != bytes([HANDSHAKE]):
+        return 1  # the peer has closed, or OpenSSL tells it what is wrong
+    if len(header) < RECORD_HEADER_BYTES:
+        return RECORD_HEADER_BYTES
+    return RECORD_HEADER_BYTES + min(int.from_bytes(header[3:], "big"), MAX_RECORD_BYTES)
+
+
 class HandshakePool:
     """The handshakes of all listeners of one daemon. `is_known` returns whether a host is known."""
 
@@ -241,6 +263,11 @@ class HandshakePool:
             self._loop.remove_writer(pending.sock.fileno())
 
     def _readable(self, pending: Pending) -> None:
+        if pending.handshake is None:
+            awaited_bytes = _first_record_bytes(pending.sock)
+            if awaited_bytes > pending.awaited_bytes:
+                pending.await_bytes(awaited_bytes)
+                return
         self._stop_watching(pending)
         self._queue_of(pending).add(pending)
         self._run()
@@ -263,6 +290,7 @@ class HandshakePool:
                 continue
             if pending.handshake is None:
                 pending.handshake = ServerHandshake(pending.tls)
+                pending.await_bytes(1)
             self._queue_of(pending).take_place(pending)
             pending.moved_s = monotonic()
             pending.running = True
