@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from kraftd.log.data.transaction_index import AbortedTransaction, encode_aborted
 from kraftd.log.disk import RealDisk
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
+from kraftd.wire.producer_snapshot import SnapshotEntry, encode_producers
 from tests.cli.run import run, write_config
 from tests.cli.sample_history import write_history
 
@@ -94,6 +96,40 @@ def test_index_entries_are_shown_up_to_kafkas_zero_padding(tmp_path: Path) -> No
     assert table[2].split()[:5] == ["109", "timeindex", "0", "2023-11-14", "22:13:20.000Z"]
 
 
+def test_aborted_transactions_and_producers_of_a_partition_are_shown(tmp_path: Path) -> None:
+    aborted = tmp_path / f"{100:020d}.txnindex"
+    aborted.write_bytes(
+        encode_aborted(AbortedTransaction(7, 90, 104, 101))
+        + encode_aborted(AbortedTransaction(8, 101, 120, 121))
+    )
+    assert [(row["type"], row["offset"], row["data"]) for row in rows(aborted)] == [
+        (
+            "txnindex",
+            104,
+            {"producer_id": 7, "first_offset": 90, "last_offset": 104, "last_stable_offset": 101},
+        ),
+        (
+            "txnindex",
+            120,
+            {"producer_id": 8, "first_offset": 101, "last_offset": 120, "last_stable_offset": 121},
+        ),
+    ]
+    producers = tmp_path / f"{130:020d}.snapshot"
+    producers.write_bytes(encode_producers([SnapshotEntry(7, 2, 11, 128, 3, 1_700_000_000_000, 5, 125)]))
+    (row,) = rows(producers, "--times")
+    assert (row["type"], row["version"], row["time"]) == ("snapshot", 1, "2023-11-14 22:13:20.000Z")
+    assert row["data"] == {
+        "producer_id": 7,
+        "producer_epoch": 2,
+        "last_sequence": 11,
+        "last_offset": 128,
+        "offset_delta": 3,
+        "timestamp_ms": 1_700_000_000_000,
+        "coordinator_epoch": 5,
+        "current_txn_first_offset": 125,
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "content", "position", "reason"),
     [
@@ -112,6 +148,9 @@ def test_index_entries_are_shown_up_to_kafkas_zero_padding(tmp_path: Path) -> No
         (f"{0:020d}.index", struct.pack(">2I", 9, 4200) + b"abc", 8, "3 bytes are no entry of 8"),
         (f"{0:020d}.index", bytes(8) + struct.pack(">2I", 9, 4200), 0, "zeros has others behind"),
         (f"{0:020d}.timeindex", struct.pack(">qIqI", 50, 9, 40, 30), 12, "do not ascend"),
+        (f"{0:020d}.txnindex", bytes(34) + b"abc", 34, "3 bytes are no entry of 34"),
+        (f"{9:020d}.txnindex", struct.pack(">hqqqq", 0, 7, 0, 5, 6), 0, "ends at 5, before the segment"),
+        (f"{9:020d}.snapshot", encode_producers([])[:-1] + b"?", 0, "the checksum is wrong"),
     ],
 )
 def test_damage_of_a_state_file_is_reported_with_its_position(

@@ -52,8 +52,9 @@ def dump(
 
     PATHS are files, or directories: a data directory, its __cluster_metadata-0, or that of a broker's
     partition, such as orders-3. For a directory the command prints its segments and checkpoints. It prints
-    quorum-state, meta.properties, partition.metadata, leader-epoch-checkpoint, .index and .timeindex files if
-    PATHS names them.
+    quorum-state, meta.properties, partition.metadata, leader-epoch-checkpoint and the offsets of a log
+    directory if PATHS names them; and of a segment the files .index, .timeindex, .txnindex (aborted
+    transactions) and .snapshot (producers).
 
     Each record of a coordinator's partition, and each marker of a transaction, has a sentence, which --table
     prints in place of its fields.

@@ -1,7 +1,8 @@
 """Rows of the files beside the log, each recognized by its name.
 
 They are `quorum-state`, `high-watermark`, `meta.properties`, `partition.metadata`, the indexes of a segment,
-`leader-epoch-checkpoint`, and a log directory's offsets (`recovery-point-offset-checkpoint` and its like).
+a snapshot of producers, `leader-epoch-checkpoint`, and a log directory's offsets
+(`recovery-point-offset-checkpoint` and its like).
 
 A row has `kind` "file", `type`, `offset` (None where the row is the whole file), `version` and `data`;
 content that cannot be parsed is a `damage` row.
@@ -17,9 +18,11 @@ from typing import Any
 import msgspec
 
 from kraftd.configdef.properties import parse
+from kraftd.log.data.transaction_index import ENTRY_BYTES, decode_aborted
 from kraftd.log.disk import Disk
 from kraftd.log.epochs import FILE_NAME as EPOCHS
 from kraftd.log.epochs import decode_epochs
+from kraftd.log.errors import CorruptStorage
 from kraftd.log.offset_checkpoint import (
     CLEANED_TO,
     HIGH_WATERMARKS,
@@ -29,7 +32,13 @@ from kraftd.log.offset_checkpoint import (
 )
 from kraftd.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from kraftd.log.partition_metadata import decode_topic_id
-from kraftd.log.segment import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_of_name
+from kraftd.log.segment import (
+    OFFSET_INDEX_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    offset_of_name,
+)
 from kraftd.metadata_dir.files.high_watermark import FILE_NAME as HIGH_WATERMARK
 from kraftd.metadata_dir.files.high_watermark import decode_mark
 from kraftd.metadata_dir.files.meta_properties import FILE_NAME as META_PROPERTIES
@@ -37,6 +46,7 @@ from kraftd.metadata_dir.files.meta_properties import decode_identity
 from kraftd.metadata_dir.files.quorum_state import FILE_NAME as QUORUM_STATE
 from kraftd.metadata_dir.files.quorum_state import decode_quorum_state
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, parse_uuid, uuid_text
+from kraftd.wire.producer_snapshot import decode_producers
 
 Row = dict[str, Any]
 Entries = Iterator[tuple[int | None, int, dict[str, Any]]]  # offset, version, data
@@ -56,7 +66,7 @@ class _Unsound(ValueError):
 def reader_of(path: str) -> Callable[[Disk, str], Iterator[Row]] | None:
     """The reader of a file that is neither segment nor checkpoint; None for an unknown name."""
     name = os.path.basename(path)
-    if name in _WHOLE_FILES or _index_type(name) is not None:
+    if name in _WHOLE_FILES or _suffix(name) in _OF_OFFSETS:
         return dump_state
     return None
 
@@ -65,22 +75,22 @@ def dump_state(disk: Disk, path: str) -> Iterator[Row]:
     """The rows of one file, and a damage row at the end if it cannot be parsed."""
     name = os.path.basename(path)
     data = disk.read_bytes(path)
-    kind = _index_type(name)
+    suffix = _suffix(name)
     try:
-        if kind is None:
+        if suffix is None:
             entries = _WHOLE_FILES[name](data)
             if name == PARTITION_METADATA and _is_of_metadata(path):
                 _check_topic_id(data)
         else:
             base_offset = offset_of_name(name)
             assert base_offset is not None
-            entries = (_offset_index if kind == "index" else _time_index)(data, base_offset)
+            entries = _OF_OFFSETS[suffix](data, base_offset)
         for offset, version, fields in entries:
             yield {
                 "kind": "file",
                 "path": path,
                 "offset": offset,
-                "type": kind or name,
+                "type": name if suffix is None else suffix[1:],
                 "version": version,
                 "data": fields,
             }
@@ -89,10 +99,9 @@ def dump_state(disk: Disk, path: str) -> Iterator[Row]:
         yield {"kind": "damage", "path": path, "position": position, "offset": None, "reason": str(error)}
 
 
-def _index_type(name: str) -> str | None:
-    if offset_of_name(name) is None:
-        return None
-    return {OFFSET_INDEX_SUFFIX: "index", TIME_INDEX_SUFFIX: "timeindex"}.get(name[20:])
+def _suffix(name: str) -> str | None:
+    """What follows the offset in a name; None for a name without one."""
+    return None if offset_of_name(name) is None else name[20:]
 
 
 def _quorum_state(data: bytes) -> Entries:
@@ -163,6 +172,21 @@ def _time_index(data: bytes, base_offset: int) -> Entries:
         yield base_offset + relative, 0, {"timestamp_ms": timestamp_ms}
 
 
+def _transaction_index(data: bytes, base_offset: int) -> Entries:
+    try:
+        for aborted in decode_aborted(data, "", base_offset):
+            yield aborted.last_offset, 0, aborted._asdict()
+    except CorruptStorage as error:
+        raise _Unsound(error.position, error.reason) from None
+    if torn_bytes := len(data) % ENTRY_BYTES:
+        raise _Unsound(len(data) - torn_bytes, f"{torn_bytes} bytes are no entry of {ENTRY_BYTES}")
+
+
+def _producers(data: bytes, _: int) -> Entries:
+    for producer in decode_producers(data):
+        yield None, 1, producer._asdict()
+
+
 def _entries(data: bytes, form: struct.Struct) -> Iterator[tuple[int, int, int]]:
     """(byte, first, second) of each entry. Zeros are space that Kafka reserves after the last one."""
     whole = len(data) - len(data) % form.size
@@ -186,4 +210,10 @@ _WHOLE_FILES: dict[str, Callable[[bytes], Entries]] = {
     PARTITION_METADATA: _partition_metadata,
     EPOCHS: _epochs,
     **dict.fromkeys((RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANED_TO), _offsets),
+}
+_OF_OFFSETS: dict[str | None, Callable[[bytes, int], Entries]] = {
+    OFFSET_INDEX_SUFFIX: _offset_index,
+    TIME_INDEX_SUFFIX: _time_index,
+    TRANSACTION_INDEX_SUFFIX: _transaction_index,
+    PRODUCER_SNAPSHOT_SUFFIX: _producers,
 }
