@@ -18,7 +18,7 @@ from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.named_tuple import NamedTuple
 from kraftd.net.frame_receiver import FrameReceiver
-from kraftd.net.older_versions import in_version
+from kraftd.net.older_versions import NO_VERSION, agreed_version, in_version
 from kraftd.net.splitter import FrameError
 from kraftd.net.traffic import Traffic
 from kraftd.net.transport import Transport
@@ -29,7 +29,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.frames import correlation_id, encode_request, parse_response
 from kraftd.wire.message import Message
-from kraftd.wire.table import api_key, table_of
+from kraftd.wire.table import api_key
 
 API_VERSIONS_VERSION = 4
 MAX_RESPONSE_BYTES = 104_857_600
@@ -177,6 +177,7 @@ class Channel:
     def __init__(self, outbound: Outbound, address: Address) -> None:
         self.address = address
         self.versions: dict[int, tuple[int, int]] | None = None  # of the other side, once known
+        self._agreed: dict[tuple[type[Message], int | None], tuple[int, int]] = {}  # see `agreed_version`
         self._ready = False  # requests may go out
         self._login: LoginRequests | None = None  # that is under way
         self._login_again_ms: int | None = None
@@ -203,13 +204,13 @@ class Channel:
         if self._link is None and now_ms < self._not_before_ms:
             wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNREACHABLE)
             return
-        outgoing = _Outgoing(tag, message, now_ms + self._timeout_ms, version)
+        deadline_ms = now_ms + self._timeout_ms
         if self._ready and self._login_again_ms is not None and now_ms >= self._login_again_ms:
             self._begin_login()
         if self._ready:
-            self._write(outgoing)
+            self._write(tag, message, deadline_ms, version)
             return
-        self._waiting.append(outgoing)
+        self._waiting.append(_Outgoing(tag, message, deadline_ms, version))
         self._watch()
         if self._link is None:
             self._link = Link(self)
@@ -226,25 +227,23 @@ class Channel:
         if link is not None:
             link.close()
 
-    def _write(self, outgoing: _Outgoing) -> None:
-        assert self.versions is not None
-        key = table_of(type(outgoing.message)).key
-        assert key is not None
-        first, last = valid_versions(key)
-        offered = self.versions.get(key, (0, -1))
-        version = min(last, offered[1], last if outgoing.version is None else outgoing.version)
+    def _write(self, tag: Hashable, message: Message, deadline_ms: int, at_most: int | None) -> None:
+        kind = type(message), at_most
+        agreed = self._agreed.get(kind)
+        if agreed is None:
+            assert self.versions is not None
+            agreed = self._agreed[kind] = agreed_version(*kind, self.versions)
+        key, version = agreed
         parts = None
-        if version >= max(first, offered[0]):
+        if version != NO_VERSION:
             try:
-                parts = self._frame(key, version, outgoing.message)
+                parts = self._frame(key, version, message)
             except EncodeError:  # the version cannot carry the request
                 pass
         if parts is None:
-            self._outbound.wiring.call_soon(self._outbound.handler.failed, outgoing.tag, Failure.UNSUPPORTED)
+            self._outbound.wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNSUPPORTED)
             return
-        self._in_flight.append(
-            _InFlight(outgoing.tag, self._correlation_id, key, version, outgoing.deadline_ms)
-        )
+        self._in_flight.append(_InFlight(tag, self._correlation_id, key, version, deadline_ms))
         self._watch()
         assert self._link is not None
         self._link.write(parts)
@@ -269,7 +268,6 @@ class Channel:
         _, message = parse_response(outgoing.key, outgoing.version, frame)
         self._in_flight.popleft()
         self._is_overdue = False
-        self._rest()
         if outgoing.tag is not _SETUP:
             self._timeouts = 0
             self._outbound.handler.answered(outgoing.tag, message)
@@ -277,6 +275,10 @@ class Channel:
             self._on_versions(outgoing.version, message)
         else:
             self._on_login_answer(message)
+        # A request that followed goes on with the timer; else it would wake an idle process for nothing.
+        if self._timer is not None and not self._in_flight and not self._waiting:
+            self._timer.cancel()
+            self._timer = None
 
     def link_ended(self, reason: str) -> None:
         """Handle that the connection was refused, lost, or is unusable."""
@@ -306,7 +308,7 @@ class Channel:
         if response.error_code:
             self._end(f"it answered ApiVersions with error {response.error_code}")
             return
-        self.versions = versions
+        self.versions, self._agreed = versions, {}
         if self._outbound.login is None:
             self._become_ready()
         else:
@@ -317,7 +319,7 @@ class Channel:
         self._failures = 0
         waiting, self._waiting = self._waiting, deque()
         for outgoing in waiting:
-            self._write(outgoing)
+            self._write(*outgoing)
 
     # -- logging in
 
@@ -387,20 +389,16 @@ class Channel:
 
     def _watch(self) -> None:
         """Check the oldest request when its time is up; one timer per channel, postponed only then."""
+        if self._timer is not None:
+            return
         oldest = self._oldest_deadline_ms()
-        if self._timer is None and oldest is not None:
+        if oldest is not None:
             wiring = self._outbound.wiring
             self._timer = wiring.call_later_ms(max(1, oldest - wiring.now_ms()), self._check_deadline)
 
     @property
     def _timeout_ms(self) -> int:
         return self._outbound.times.after(self._timeouts)
-
-    def _rest(self) -> None:
-        """Stop the timer once all requests are answered: it would wake an idle process for nothing."""
-        if self._timer is not None and not self._in_flight and not self._waiting:
-            self._timer.cancel()
-            self._timer = None
 
     def _oldest_deadline_ms(self) -> int | None:
         queues = (self._in_flight, self._waiting)

@@ -5,6 +5,7 @@ Arriving frames come without their length, which the connection has removed.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 
 from kraftd.wire.api import (
@@ -24,6 +25,7 @@ from kraftd.wire.primitives import Buffer, framed
 
 LENGTH = Struct(">i")
 KEY_AND_VERSION = Struct(">hh")
+HEAD = Struct(">ihhi")  # length, key, version, correlation id
 
 
 def parse_request_header(frame: Buffer) -> tuple[RequestHeader, int, int, int]:
@@ -56,10 +58,17 @@ def encode_request(
     key: int, version: int, correlation_id: int, client_id: str | None, request: Message
 ) -> list[Buffer]:
     """A request in an API version as parts to write, the length first; raises as ``encode`` does."""
-    header = RequestHeader(key, version, correlation_id, client_id)
-    head = encode_bytes(header, request_header_version(key, version))
+    client = _client_in_header(key, version, client_id)
     parts = encode(request, version)
-    return prefixed(LENGTH.pack(len(head) + sum(map(len, parts))) + head, parts)
+    size = HEAD.size - LENGTH.size + len(client) + sum(map(len, parts))
+    return prefixed(HEAD.pack(size, key, version, correlation_id) + client, parts)
+
+
+@lru_cache(maxsize=1024)
+def _client_in_header(key: int, version: int, client_id: str | None) -> bytes:
+    """A request's header from its client id on."""
+    header = RequestHeader(key, version, 0, client_id)
+    return encode_bytes(header, request_header_version(key, version))[HEAD.size - LENGTH.size :]
 
 
 def prefixed(head: bytes, parts: list[Buffer]) -> list[Buffer]:
