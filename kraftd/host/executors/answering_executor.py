@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from kraftd.answers.effects import (
+    Answered,
     AnswersSent,
     HandToController,
     ImageReached,
@@ -39,7 +40,9 @@ from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesRec
 from kraftd.wire.primitives import Buffer
 
 Around = Callable[[object, Callable[[], None]], None]
-SHARING = FramesReceived, SliceDue  # events that share a look at the deadline, one a millisecond
+# Events that share a look at the deadline: one in so many milliseconds. What another node answers makes
+# nothing due so soon.
+SHARED_LOOK_MS: dict[type, int] = {FramesReceived: 1, SliceDue: 1, Answered: 10}
 
 
 def at_once(_what: object, act: Callable[[], None]) -> None:
@@ -71,6 +74,7 @@ class AnsweringExecutor:
         self._alarm: Handle | None = None
         self._alarm_ms = 0
         self._later_look: Handle | None = None
+        self._later_look_ms = 0
         self._looked_ms = 0  # when the node was last asked for its deadline
         self.performers: dict[type, Callable[[Any], object]] = {
             Answer: wire.answer,
@@ -94,11 +98,15 @@ class AnsweringExecutor:
     def step(self, event: Event) -> None:
         """Step the node with an event and perform the effects."""
         self.around(event, lambda: self._step(event))
-        if type(event) not in SHARING:
+        shared_ms = SHARED_LOOK_MS.get(type(event))
+        if shared_ms is None:
             self._look()
-        elif self._later_look is None:
-            look_ms = max(self.node.now_ms, self._looked_ms + 1)
-            self._later_look = self.timer.call_at(look_ms, self._look_later)
+            return
+        look_ms = max(self.node.now_ms, self._looked_ms + shared_ms)
+        if self._later_look is None or look_ms < self._later_look_ms:
+            if self._later_look is not None:
+                self._later_look.cancel()
+            self._later_look, self._later_look_ms = self.timer.call_at(look_ms, self._look_later), look_ms
 
     def _look(self) -> None:
         """Set the alarm for the node's deadline, for which every part of the node is asked."""
