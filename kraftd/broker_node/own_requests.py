@@ -13,6 +13,7 @@ from kraftd.answers.view import ClusterView
 from kraftd.ground.destination import Destination
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from kraftd.metadata.state import BrokerState
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -59,6 +60,7 @@ class OwnRequests:
         self._under_way: dict[int, OwnRequest] = {}
         self._next_id = FIRST_ID
         self._retry_ms: int | None = None
+        self._ways: dict[tuple[int, str, str], tuple[BrokerState | None, Destination, str]] = {}
 
     def __repr__(self) -> str:
         return f"<OwnRequests {len(self._waiting)} wait, {len(self._under_way)} under way>"
@@ -81,10 +83,13 @@ class OwnRequests:
         A broker that is not known gives no answer. `then` is called in a later step.
         """
         broker = self._view.image.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.listener(listener)
-        destination = NOWHERE if endpoint is None else Destination(broker_id, endpoint.host, endpoint.port)
-        client_id = f"broker-{self._view.node_id}-{purpose}"
-        self._emit(OwnRequest(message, then, None), destination, listener, client_id, version)
+        way = self._ways.get((broker_id, listener, purpose))
+        if way is None or way[0] is not broker:
+            endpoint = None if broker is None else broker.listener(listener)
+            to = NOWHERE if endpoint is None else Destination(broker_id, endpoint.host, endpoint.port)
+            way = broker, to, f"broker-{self._view.node_id}-{purpose}"
+            self._ways[broker_id, listener, purpose] = way
+        self._emit(OwnRequest(message, then, None), way[1], listener, way[2], version)
 
     def answered(self, request_id: int, message: Message | None, now_ms: int) -> bool:
         """Handle an answer; return whether it is to one of these requests."""

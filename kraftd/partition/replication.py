@@ -194,33 +194,37 @@ def fetched_from_leader(partition: Partition, data: Buffer, leader_epoch: int) -
     if reason not in (None, "truncated"):
         return ErrorCode.CORRUPT_MESSAGE
     kept: list[Batch] = []
-    end = partition.next_offset
+    end, segment_bytes = partition.next_offset, partition.config.segment_bytes
     for batch in batches:
-        if batch.header.leader_epoch > leader_epoch:
+        header = batch.header
+        if header.leader_epoch > leader_epoch:
             break
-        if batch.header.base_offset < end and not (kept == [] and _covers_empty_log(partition, batch)):
+        if header.base_offset < end and not (kept == [] and _covers_empty_log(partition, batch)):
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        if batch.header.size_bytes > partition.config.segment_bytes:
+        if len(batch.view) > segment_bytes:
             return ErrorCode.RECORD_LIST_TOO_LARGE
         kept.append(batch)
-        end = batch.header.next_offset
+        end = header.next_offset
     effects: list[Effect] = []
     if kept:
         if kept[0].header.base_offset < partition.next_offset:
             effects.append(StartLogAt(kept[0].header.base_offset, kept[0].header.base_offset))
             partition.producers.load((), kept[0].header.base_offset, partition.config, 0)
             partition.truncated(kept[0].header.base_offset, kept[0].header.base_offset)
-        effects += [_append(partition, some) for some in _segments_full(partition, kept)]
+        if len(data) <= segment_bytes and end - kept[0].header.base_offset <= MAX_SPAN:
+            effects.append(_append(partition, kept))
+        else:
+            effects += [_append(partition, some) for some in _segments_full(kept, segment_bytes)]
     return effects
 
 
-def _segments_full(partition: Partition, batches: list[Batch]) -> Iterator[list[Batch]]:
+def _segments_full(batches: list[Batch], segment_bytes: int) -> Iterator[list[Batch]]:
     """The batches in groups that each fit into a segment, by bytes and offsets."""
     group: list[Batch] = []
     size_bytes = 0
     for batch in batches:
         header = batch.header
-        is_full = size_bytes + header.size_bytes > partition.config.segment_bytes
+        is_full = size_bytes + header.size_bytes > segment_bytes
         if group and (is_full or header.last_offset - group[0].header.base_offset >= MAX_SPAN):
             yield group
             group, size_bytes = [], 0
@@ -249,8 +253,8 @@ def _append(partition: Partition, batches: list[Batch]) -> AppendBatches:
             if completed is not None and completed.is_aborted:
                 aborted.append(completed)
     partition.next_offset = end
-    headers, views = tuple(each.header for each in batches), tuple(each.view for each in batches)
-    return AppendBatches(base, end, headers, views, tuple(aborted))
+    headers, views = [each.header for each in batches], [each.view for each in batches]
+    return AppendBatches(base, end, headers, views, aborted)
 
 
 def replicated_up_to(
@@ -262,7 +266,7 @@ def replicated_up_to(
     if partition.role is not FOLLOWER:
         return effects
     effects += partition.move_high_watermark(high_watermark)
-    if log_start_offset <= partition.high_watermark:
+    if partition.log_start_offset < log_start_offset <= partition.high_watermark:
         effects += partition.move_log_start(log_start_offset)
     return effects
 

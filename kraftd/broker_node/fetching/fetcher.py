@@ -7,7 +7,7 @@ a request that fails, all of them wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from itertools import islice
 from typing import Protocol
@@ -199,16 +199,14 @@ class Fetcher:
 
     def send(self) -> None:
         """Send the next request, unless one is under way, or nothing is fetched."""
-        node, now_ms = self._node, self._node.now_ms
-        if self._under_way or self._unwritten or now_ms < self._not_before_ms:
+        if self._under_way or self._unwritten:
             return
-        for key in [key for key, due_ms in self._delayed.items() if due_ms <= now_ms]:
-            del self._delayed[key]
-            self._note(key)
-        changed = self._take_changed()
-        for key in [key for key in changed if self._is_held_back(key)]:
-            self._delayed[key] = now_ms + RECHECK_MS
-        wanted = {key: self._wanted(key) for key in changed}
+        node, now_ms = self._node, self._node.now_ms
+        if now_ms < self._not_before_ms:
+            return
+        if self._delayed:
+            self._end_delays(now_ms)
+        wanted = {key: self._wanted(key, now_ms) for key in self._take_changed()}
         topics, forgotten = self.session.request(wanted)
         if not self.session.named and not forgotten:
             return
@@ -231,7 +229,12 @@ class Fetcher:
         self.times.sent(now_ms)
         node.ask(self.leader_id, self.number, request, version, self._answered)
 
-    def _take_changed(self) -> list[Key]:
+    def _end_delays(self, now_ms: int) -> None:
+        for key in [key for key, due_ms in self._delayed.items() if due_ms <= now_ms]:
+            del self._delayed[key]
+            self._note(key)
+
+    def _take_changed(self) -> Iterable[Key]:
         """The partitions of the next request. All that changed, for the leader would give records again, but
         of many that it does not know yet some: the rest follows. Without a session it knows none.
         """
@@ -241,10 +244,12 @@ class Fetcher:
             else:
                 self._unnamed.update(self._changed)
             self._changed = {}
+        changed, self._changed = self._changed, {}
+        if not self._unnamed:
+            return changed
         first = list(islice(self._unnamed, NEWLY_NAMED))
         for key in first:
             del self._unnamed[key]
-        changed, self._changed = self._changed, {}
         return [*changed, *first]
 
     def _max_wait_ms(self) -> int:
@@ -256,13 +261,13 @@ class Fetcher:
         """Let the next request say how far a partition is, or that it is fetched no more."""
         (self._changed if key in self.session.named else self._unnamed)[key] = None
 
-    def _is_held_back(self, key: Key) -> bool:
+    def _wanted(self, key: Key, now_ms: int) -> FetchPartition | None:
         followed = self.followed.get(key)
-        return followed is not None and followed.lag > 0 and self._node.is_held_back(followed.hosted)
-
-    def _wanted(self, key: Key) -> FetchPartition | None:
-        followed = self.followed.get(key)
-        if followed is None or followed.state is not State.FETCHING or key in self._delayed:
+        if followed is None:
+            return None
+        if followed.lag and self._node.is_held_back(followed.hosted):
+            self._delayed[key] = now_ms + RECHECK_MS
+        if followed.state is not State.FETCHING or key in self._delayed:
             return None
         partition = followed.partition
         epoch = partition.epochs.latest
@@ -346,11 +351,10 @@ class Fetcher:
     def _append(self, key: Key, followed: Followed, data: PartitionData) -> None:
         partition = followed.partition
         followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
-        size_bytes = len(data.records or b"")
-        self._node.fetched(followed.hosted, size_bytes)
-        is_in_sync = self._node.identity()[0] in followed.hosted.state.isr
-        self.times.took(size_bytes, is_in_sync=is_in_sync)
-        effects = fetched_from_leader(partition, data.records or b"", followed.leader_epoch)
+        records = data.records or b""
+        self._node.fetched(followed.hosted, len(records))
+        self.times.took(len(records), is_in_sync=partition.local_id in followed.hosted.state.isr)
+        effects = fetched_from_leader(partition, records, followed.leader_epoch)
         if isinstance(effects, ErrorCode):
             self._log("error", "fetched records are not valid", followed, error=effects.name)
             if effects is ErrorCode.CORRUPT_MESSAGE:
@@ -358,10 +362,10 @@ class Fetcher:
             else:
                 self._fail(key, followed, effects.name)
             return
-        appends = sum(isinstance(effect, AppendBatches) for effect in effects)
-        self._unwritten += appends
-        if not appends:
-            effects = effects + self._replicated(key, followed, partition.log_end_offset)
+        if effects:
+            self._unwritten += sum([isinstance(effect, AppendBatches) for effect in effects])
+        else:
+            effects = self._replicated(key, followed, partition.log_end_offset)
         self._node.follow_up(followed.hosted, effects)
 
     def wrote(self, took_ms: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from zlib import crc32
 
 from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts, FetchSettings, Followed, State
@@ -18,6 +19,7 @@ FETCH_VERSIONS = ((27, 18), (21, 17), (19, 16), (10, 15), (9, 14), (7, 13))
 MOVED_PER_SLICE = 500  # partitions, from one fetcher to another
 
 
+@cache
 def fetch_version(metadata_version: int) -> int:
     """The version of Fetch that followers use at a level of metadata.version."""
     return next((version for level, version in FETCH_VERSIONS if metadata_version >= level), 13)

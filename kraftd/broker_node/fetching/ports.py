@@ -77,11 +77,13 @@ class NodePorts:
         return self._node.replication_quotas.follower.holds_back(hosted)
 
     def fetched(self, hosted: Hosted, size_bytes: int) -> None:
-        self._node.replicas.refresh_config(hosted)
-        self._node.replication_quotas.follower.record(hosted, size_bytes)
-        hosted.traffic.replication_bytes_in += size_bytes
-        if self._node.view.node_id in hosted.state.adding_replicas:
-            self._node.replicas.traffic.reassignment_bytes_in += size_bytes
+        node, adding = self._node, hosted.state.adding_replicas
+        node.replicas.refresh_config(hosted)
+        if size_bytes:
+            node.replication_quotas.follower.record(hosted, size_bytes)
+            hosted.traffic.replication_bytes_in += size_bytes
+            if adding and node.view.node_id in adding:
+                node.replicas.traffic.reassignment_bytes_in += size_bytes
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
         self._node.follow_up(hosted, effects)
