@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -29,6 +29,17 @@ HEARTBEAT_VERSION = 1
 CREATE_TOPICS_VERSION = 7
 FETCH_VERSION = 17
 _TRIES = 1000
+# A partition under load keeps its last 128 MiB, so that the page cache uses the same memory again. To touch
+# memory for the first time takes a virtual machine four times as long: that would be most of a large write.
+SHORT_TOPIC = [
+    CreatableTopicConfig(name, str(value))
+    for name, value in (
+        ("segment.bytes", 64 << 20),
+        ("retention.bytes", 128 << 20),
+        ("file.delete.delay.ms", 0),
+    )
+]
+SHORT_LOGS = {"log.retention.check.interval.ms": 500, "log.initial.task.delay.ms": 500}
 
 
 class BenchBroker:
@@ -103,13 +114,19 @@ class Heart(threading.Thread):
                 broker.client.call(broker.heartbeat(), HEARTBEAT_VERSION)
 
 
-def create_ms(client: Client, names: Sequence[str], partitions: int = 1, replicas: int = 1) -> float:
+def create_ms(
+    client: Client,
+    names: Sequence[str],
+    partitions: int = 1,
+    replicas: int = 1,
+    configs: Sequence[CreatableTopicConfig] = (),
+) -> float:
     """Milliseconds from the first sent byte of a CreateTopics to the last received byte of its answer.
 
     They exclude the client's encoding and decoding. Raises RuntimeError if any topic was refused.
     """
     request = CreateTopicsRequest(
-        [CreatableTopic(name, partitions, replicas) for name in names], 60_000, False
+        [CreatableTopic(name, partitions, replicas, configs=list(configs)) for name in names], 60_000, False
     )
     frame = client.frame(request, CREATE_TOPICS_VERSION)
     started = time.perf_counter()

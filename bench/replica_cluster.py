@@ -11,6 +11,7 @@ from pathlib import Path
 from kraftd.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -79,10 +80,13 @@ class ReplicaCluster(Cluster):
     def client_of(self, broker_id: int) -> Client:
         return Client(HOST, self.broker(broker_id).port, client_id="bench", timeout_s=GIVE_UP_S)
 
-    def create(self, name: str, replicas: Sequence[Sequence[int]]) -> None:
+    def create(
+        self, name: str, replicas: Sequence[Sequence[int]], configs: Sequence[CreatableTopicConfig] = ()
+    ) -> None:
         """Create a topic with these replicas of each partition, and wait until all are in sync."""
         rows = [CreatableReplicaAssignment(index, tuple(ids)) for index, ids in enumerate(replicas)]
-        request = CreateTopicsRequest([CreatableTopic(name, -1, -1, assignments=rows)], 60_000)
+        topic = CreatableTopic(name, -1, -1, assignments=rows, configs=list(configs))
+        request = CreateTopicsRequest([topic], 60_000)
         with Client(HOST, self.controller.port, client_id="bench", timeout_s=GIVE_UP_S) as client:
             (answer,) = client.call(request, CREATE_VERSION).topics
         if answer.error_code:

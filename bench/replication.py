@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from bench.figures import Figures
-from bench.load import drive
+from bench.load import SHORT_LOGS, SHORT_TOPIC, drive
 from bench.many_replicas import IDLE_S, IDLE_SETTLE_S, OPEN_FILES, SESSION_MS, many, many_followed
 from bench.measure import Plan, percentile
 from bench.replica_cluster import (
@@ -58,8 +58,8 @@ def _is_quick(plan: Plan) -> bool:
 def leader(kind: Kind, plan: Plan) -> Figures:
     """acks=all at a leader whose two followers are stock: one record's time, and the leader's CPU."""
     warm_s = QUICK_WARM_S if _is_quick(plan) else WARM_S
-    with replica_cluster({1: kind, 2: STOCK, 3: STOCK}) as cluster:
-        cluster.create(TOPIC, [[1, 2, 3]])
+    with replica_cluster({1: kind, 2: STOCK, 3: STOCK}, broker_properties=SHORT_LOGS) as cluster:
+        cluster.create(TOPIC, [[1, 2, 3]], SHORT_TOPIC)
         node, figures = cluster.broker(1), {}
         for name, records in LEADER_SIZES.items():
             frames = frames_of(cluster, [0], records)
@@ -109,8 +109,8 @@ def round_trips_ms(cluster: ReplicaCluster) -> list[float]:
 def follower(kind: Kind, plan: Plan) -> Figures:
     """CPU of a follower by the bytes that it replicates from a stock leader."""
     warm_s = QUICK_WARM_S if _is_quick(plan) else WARM_S
-    with replica_cluster({1: STOCK, 2: kind}) as cluster:
-        cluster.create(TOPIC, [[1, 2]] * FOLLOWED)
+    with replica_cluster({1: STOCK, 2: kind}, broker_properties=SHORT_LOGS) as cluster:
+        cluster.create(TOPIC, [[1, 2]] * FOLLOWED, SHORT_TOPIC)
         leading, node, figures = cluster.broker(1), cluster.broker(2), {}
         for name, records in FOLLOWER_SIZES.items():
             frames = frames_of(cluster, range(FOLLOWED), records)

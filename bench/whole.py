@@ -9,15 +9,16 @@ import selectors
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from bench.figures import Figures
-from bench.load import create_ms, drive
+from bench.load import SHORT_LOGS, SHORT_TOPIC, create_ms, drive
 from bench.measure import Plan, percentile
 from bench.session_of_many import CHANGED, session_fetch_us
+from kraftd.messages.create_topics_request import CreatableTopicConfig
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -79,8 +80,10 @@ def whole(kind: Kind, plan: Plan) -> Figures:
     """All measurements."""
     is_quick = plan.starts < Plan().starts
     with whole_kafka(kind) as node:
-        topic_id = make_topic(node, "t")
+        make_topic(node, "t")
         figures = starts_and_idle(node, plan)
+    with whole_kafka(kind, SHORT_LOGS) as node:
+        topic_id = make_topic(node, "t", configs=SHORT_TOPIC)
         figures |= produces(node, plan)
         figures |= round_trips(node, topic_id)
         figures |= perf_tools(node, QUICK_PERF_RECORDS if is_quick else PERF_RECORDS)
@@ -97,11 +100,13 @@ def client_of(node: Server) -> Client:
     return Client(HOST, node.client_port, client_id="bench", timeout_s=120)
 
 
-def make_topic(node: Server, name: str, partitions: int = 1) -> bytes:
+def make_topic(
+    node: Server, name: str, partitions: int = 1, configs: Sequence[CreatableTopicConfig] = ()
+) -> bytes:
     """Create a topic, wait until all of it has leaders, and return its id."""
     found = b""
     with client_of(node) as client:
-        create_ms(client, [name], partitions)
+        create_ms(client, [name], partitions, configs=configs)
 
         def is_led() -> bool:
             nonlocal found
