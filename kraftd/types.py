@@ -37,6 +37,11 @@ def time_text(timestamp_ms: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}Z"
 
 
+def as_long(number: int) -> int:
+    """A number as Java's long has it after an overflow."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def uuid_text(uuid: Uuid) -> str:
     """Kafka's text of a uuid: URL-safe base64 without padding, 22 characters."""
     return base64.urlsafe_b64encode(uuid).decode("ascii").rstrip("=")

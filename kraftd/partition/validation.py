@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from kraftd.named_tuple import NamedTuple
 from kraftd.partition.config import PRODUCERS_CODEC, PartitionConfig
+from kraftd.types import as_long
 from kraftd.wire import records
 from kraftd.wire.batch import HEADER_BYTES, LENGTH_END, BatchHeader
 from kraftd.wire.compression import (
@@ -295,8 +296,8 @@ def _text(
     if fault.kind == FaultKind.NO_KEY:
         return f"Compacted topic cannot accept message without key in topic partition {partition.name}"
     if fault.kind == FaultKind.OUT_OF_RANGE:
-        first = _as_long(now_ms - config.timestamp_before_max_ms)
-        last = _as_long(now_ms + config.timestamp_after_max_ms)
+        first = as_long(now_ms - config.timestamp_before_max_ms)
+        last = as_long(now_ms + config.timestamp_after_max_ms)
         return (
             f"Timestamp {fault.timestamp_ms} of message with offset {fault.offset} is out of range. "
             f"The timestamp should be within [{first}, {last}]"
@@ -311,8 +312,3 @@ def _text(
         f"Invalid timestamp type in message {record}. "
         "Producer should not set timestamp type to LogAppendTime."
     )
-
-
-def _as_long(number: int) -> int:
-    """A number as Java's long has it after an overflow."""
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -15,9 +15,11 @@ from kraftd.broker_node.coordination.group_pieces import (
     pieces_of,
 )
 from kraftd.groups.coordinator import GroupCoordinator
+from kraftd.groups.transactions.coordinator import TransactionCoordinator
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
+from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -180,3 +182,28 @@ def test_very_many_groups_are_listed_in_several_callbacks(
         assert harness.response(slot) is None
     harness.pass_time(100)
     assert rows_of(harness.response(slot)) == rows_of(whole)
+
+
+def test_a_fault_of_the_coordinator_is_answered(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from Kafka, whether the request is taken whole or in pieces."""
+
+    def failing(*_: object) -> None:
+        raise KeyError("a fault")
+
+    key, version, large = REQUESTS["commit"]
+    row = OffsetCommitRequestPartition(0, 7)
+    small = OffsetCommitRequest("g", -1, "", topics=[OffsetCommitRequestTopic("t", partitions=[row])])
+    with monkeypatch.context() as faulty:
+        faulty.setattr(type(harness.broker_lines), "keep", lambda *_: None)  # which would raise it
+        faulty.setattr(GroupCoordinator, "handle", failing)
+        faulty.setattr(TransactionCoordinator, "handle", failing)
+        for request in (small, large):
+            answer = harness.client_ask(key, version, deepcopy(request))
+            errors = {one.error_code for topic in answer.topics for one in topic.partitions}
+            assert errors == {ErrorCode.UNKNOWN_SERVER_ERROR}
+        begun = harness.client_ask(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("x", 10_000))
+        assert begun.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    answer = harness.client_ask(key, version, small)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE

@@ -228,6 +228,14 @@ def test_an_offset_of_a_simple_consumer_expires_by_its_commit() -> None:
     assert fetched(desk) == -1
 
 
+def test_a_retention_that_overflows_ends_at_the_next_check_as_in_kafka() -> None:
+    desk = Desk()
+    assert error_of(desk, commit(1, retention_ms=2**63 - 1), 4) == 0
+    assert fetched(desk) == 1
+    desk.wait(600_000)
+    assert fetched(desk) == -1
+
+
 def test_an_offset_of_a_topic_without_subscription_expires__kip211() -> None:
     desk = Desk()
     (leader,) = stable_group(desk, 1)

@@ -103,7 +103,12 @@ class GroupCoordination(Coordination):
         if isinstance(call.message, OffsetCommitRequest) and self.coordinator.sets_back(call.message):
             self._setting_back.add(call)
         group_call.guard = guard
-        self.perform(self.coordinator.handle(group_call, call.message, self._node.wall_ms))
+        try:
+            effects = self.coordinator.handle(group_call, call.message, self._node.wall_ms)
+        except Exception:
+            call.settled = False  # nothing else answers it
+            raise
+        self.perform(effects)
 
     def refuse_commit(self, call: Call, error: ErrorCode) -> None:
         """Refuse a commit whose transaction was not verified: each partition that could be committed."""
@@ -154,7 +159,12 @@ class GroupCoordination(Coordination):
                 yield
             piece = replace(call, message=message)
             self._pieces[piece] = call, partial(gathered.put, number)
-            self.handle(piece, guard, divided)
+            try:
+                self.handle(piece, guard, divided)
+            except Exception:
+                del self._pieces[piece]
+                call.settled = False
+                raise
 
     def image_changed(self, image: Image, levels: Mapping[str, int]) -> None:
         super().image_changed(image, levels)

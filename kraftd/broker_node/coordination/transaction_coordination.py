@@ -81,7 +81,12 @@ class TransactionCoordination(Coordination):
     def handle(self, call: Call) -> None:
         """Take a request of a producer, or of an operator."""
         coordinator_call = self.new_call(call)
-        self.perform(self.coordinator.handle(coordinator_call, call.message, self._node.wall_ms))
+        try:
+            effects = self.coordinator.handle(coordinator_call, call.message, self._node.wall_ms)
+        except Exception:
+            call.settled = False  # nothing else answers it
+            raise
+        self.perform(effects)
 
     def handle_in_slices(self, call: Call) -> Work:
         """Take a large request, or one whose answer lists all; its connection's next request waits."""

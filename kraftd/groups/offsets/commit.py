@@ -35,7 +35,7 @@ from kraftd.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kraftd.types import ZERO_UUID
+from kraftd.types import ZERO_UUID, as_long
 from kraftd.wire.error_code import ErrorCode
 
 NOT_FOUND_VERSION = 9  # of OffsetCommit: a missing group is named as such
@@ -57,7 +57,9 @@ def commit(state: ShardState, request: OffsetCommitRequest, version: int) -> Out
         group = state.new_classic_group(request.group_id)
     check = group.check_commit(request.member_id, request.group_instance_id, generation, False, version)
     hear(state, group, request.member_id)
-    expires_ms = NO_TIME if request.retention_time_ms == NO_TIME else state.now_ms + request.retention_time_ms
+    expires_ms = NO_TIME
+    if request.retention_time_ms != NO_TIME:
+        expires_ms = as_long(state.now_ms + request.retention_time_ms)
 
     def answer(topic: Any, rows: list[Any]) -> OffsetCommitResponseTopic:
         return OffsetCommitResponseTopic(topic.name, topic.topic_id, rows)
