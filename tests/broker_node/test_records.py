@@ -490,6 +490,16 @@ def test_records_are_deleted_up_to_an_offset(harness: BrokerHarness) -> None:
     assert delete_records(harness, METADATA_TOPIC, 0).error_code == ErrorCode.POLICY_VIOLATION
 
 
+def test_of_partitions_named_repeatedly_the_last_offset_counts(harness: BrokerHarness) -> None:
+    """As in Kafka, whose answer has each partition once, and no topic without partitions."""
+    harness.produce("t", records(4))
+    rows = [DeleteRecordsTopic("t", [DeleteRecordsPartition(0, offset)]) for offset in (99, 2)]
+    request = DeleteRecordsRequest([DeleteRecordsTopic("none", []), *rows], 1_000)
+    (topic,) = harness.client_ask(ApiKey.DELETE_RECORDS, 2, request).topics
+    (row,) = topic.partitions
+    assert (topic.name, row.error_code, row.low_watermark) == ("t", ErrorCode.NONE, 2)
+
+
 def read_from(harness: BrokerHarness, offset: int) -> bytes:
     data = harness.read("t", offset)
     assert not data.error_code

@@ -56,6 +56,14 @@ def test_a_marker_of_no_producer_is_refused(harness: BrokerHarness, producer: tu
     assert not harness.read("t").records
 
 
+def test_a_marker_for_no_partition_has_no_place_in_the_answer(harness: BrokerHarness) -> None:
+    """As in Kafka, whose answer is made of partitions."""
+    markers = [WritableTxnMarker(7, 0, True, [WritableTxnMarkerTopic("t", parts)], 0) for parts in ((), (0,))]
+    markers[0].producer_id = 8
+    answer = harness.client_ask(ApiKey.WRITE_TXN_MARKERS, 1, WriteTxnMarkersRequest(markers))
+    assert [row.producer_id for row in answer.markers] == [7]
+
+
 def test_an_unknown_topic_is_named_whatever_the_transaction__kip890(harness: BrokerHarness) -> None:
     rows = [TxnOffsetCommitRequestPartition(0, 1)]
 

@@ -14,7 +14,7 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.unread_denials import unread as unread
 from kraftd.broker_node.partitions.record_deletions import NO_LOW_WATERMARK, Deletion
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsTopicResult
 from kraftd.partition.reading import delete_records
 from kraftd.requests.permission import Permission
@@ -34,18 +34,24 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
         return
     deleting = Permission(node.boundary, call, AclOperation.DELETE, AclResourceType.TOPIC)
     deletion, pace = Deletion(call), Pace()
+    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in call.message.topics:
-        allowed = deleting.allows(topic.name)
-        known = topic.name == METADATA_TOPIC or topic.name in node.view.image.topic_names()
-        answers = DeleteRecordsTopicResult(topic.name)
-        for one in topic.partitions:
+        for one in topic.partitions:  # of one that is named repeatedly, the last offset counts
+            wanted.setdefault(topic.name, {})[one.partition_index] = one
+            if pace.spent(ROW_US):
+                yield
+    for name, partitions in wanted.items():
+        allowed = deleting.allows(name)
+        known = name == METADATA_TOPIC or name in node.view.image.topic_names()
+        answers = DeleteRecordsTopicResult(name)
+        for one in partitions.values():
             answer = DeleteRecordsPartitionResult(one.partition_index, NO_LOW_WATERMARK)
             if not allowed:
                 answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif not known:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
-                _delete(node, deletion, topic.name, one, answer)
+                _delete(node, deletion, name, one, answer)
             answers.partitions.append(answer)
             if pace.spent(PARTITION_US):
                 yield

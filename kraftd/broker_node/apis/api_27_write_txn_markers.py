@@ -44,7 +44,7 @@ def handle(node: BrokerNode, call: Call) -> None:
     left = len(markers)
 
     def answer() -> None:
-        rows = [WritableTxnMarkerResult(id, _topics(found)) for id, found in by_producer.items()]
+        rows = [WritableTxnMarkerResult(id, _topics(found)) for id, found in by_producer.items() if found]
         node.guarded(call, lambda: boundary.answer(call, WriteTxnMarkersResponse(rows)))
 
     def written(producer_id: int, results: Results) -> None:
