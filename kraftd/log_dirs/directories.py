@@ -312,7 +312,11 @@ class LogDirectories:
         return at_once(self.checkpoints_in_slices(path))
 
     def checkpoints_in_slices(self, path: str) -> Slices[list[WriteJob]]:
-        """The same for a pace of the event loop. A checkpoint that is begun later replaces this one's."""
+        """The same for a pace of the event loop. A checkpoint that is begun later replaces this one's. None
+        while logs of the directory are still to be opened: what the files say of those would be lost.
+        """
+        if path not in self.all_loaded:
+            return []
         self.resources.uncheckpointed.discard(path)  # what changes from now on may be missing in this one
         files = [self._checkpoint_file(path, name) for name in (RECOVERY_POINTS, LOG_STARTS)]
         numbers = [file.next_number() for file in files]

@@ -13,7 +13,7 @@ from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.log_table import Group, group_of
 
-MarkOf = Callable[[TopicPartition], int | None]  # None for a partition whose mark is not to be written
+MarkOf = Callable[[TopicPartition], int | None]  # None for a partition that the broker does not host yet
 
 
 class HighWatermarks:
@@ -29,9 +29,11 @@ class HighWatermarks:
 
     def checkpoints(self, changed: Iterable[TopicPartition]) -> Slices[list[WriteJob]]:
         """What replica.high.watermark.checkpoint.interval.ms asks for, given the partitions whose marks or
-        logs are others than at the last call.
+        logs are others than at the last call. A directory has none while logs of it are still to be opened.
         """
         pace, groups = Pace(), set[Group]()
+        if not self._rows:  # what nothing has asked for since the start keeps its mark
+            changed = self._directories.logs.walk()
         for keys in (changed, self._directories.futures.walk()):  # what futures have may have changed anyway
             for key in keys:
                 if pace.spent(ROW_US):
@@ -40,7 +42,7 @@ class HighWatermarks:
         for group in sorted(groups):
             if pace.spent(3 * ROW_US * self._make_rows(group)):
                 yield
-        online = self._directories.online
+        online = [path for path in self._directories.online if path in self._directories.all_loaded]
         texts: dict[str, list[str]] = {path: [] for path in online}
         for rows in self._rows.values():
             for path, text in rows:
@@ -55,6 +57,8 @@ class HighWatermarks:
         rows: dict[str, list[str]] = {}
         for key in keys:
             mark = self._mark_of(key)
+            if mark is None:
+                mark = self._directories.high_watermarks.get((logs[key].parent, key))
             if mark is not None:
                 rows.setdefault(logs[key].parent, []).append(offset_row(key, mark))
                 if (future := futures.get(key)) is not None:

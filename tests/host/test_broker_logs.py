@@ -95,8 +95,14 @@ def directories_at(path: Path, disk: RealDisk | None = None) -> LogDirectories:
     return LogDirectories(LogResources(disk or RealDisk()), [directory], lambda topic: SETTINGS)
 
 
+def loaded_directories_at(path: Path) -> LogDirectories:
+    directories = directories_at(path)
+    LogLoader(directories, NOW_MS).load()
+    return directories
+
+
 def test_a_flush_whose_log_is_deleted_meanwhile_fails_no_directory(tmp_path: Path) -> None:
-    loop, directories = Loop(), directories_at(tmp_path)
+    loop, directories = Loop(), loaded_directories_at(tmp_path)
     logs = broker_logs(loop, directories, {})
     log = directories.create("t", 0, TOPIC_ID, NOW_MS)
     append(log, batch(0, 1))
@@ -325,16 +331,67 @@ def test_a_thread_opens_many_small_logs_at_a_time_and_the_last_ones_one_by_one(t
     assert sum(sizes) == count and sizes[0] > 1 and sizes[-1] == 1 and max(sizes) <= LOGS_A_JOB
 
 
-def test_a_directory_of_no_partition_ends_the_start(tmp_path: Path) -> None:
+def stopped_with_marks(path: Path) -> dict[str, list[bytes]]:
+    """The checkpoints of a directory that was cleanly stopped, of logs with deleted records."""
+    directories = loaded_directories_at(path)
+    keys = [("t", number) for number in range(3)]
+    for key in keys:
+        log = directories.create(*key, TOPIC_ID, NOW_MS)
+        append(log, batch(0, 5))
+        log.increment_log_start(3)
+    broker_logs(Loop(), directories, dict.fromkeys(keys, 4)).close(7)
+    return checkpoints_in(path)
+
+
+def checkpoints_in(path: Path) -> dict[str, list[bytes]]:
+    found = {one.name: sorted(one.read_bytes().splitlines()) for one in path.glob("*-offset-checkpoint")}
+    assert len(found) == 3
+    return found
+
+
+def test_a_directory_of_no_partition_ends_the_start_and_costs_no_checkpoint(tmp_path: Path) -> None:
+    before = stopped_with_marks(tmp_path)
     (tmp_path / "photos").mkdir()
     loop, directories = Loop(), directories_at(tmp_path)
-    broker_logs(loop, directories, {}).load(LogLoader(directories, NOW_MS))
+    logs = broker_logs(loop, directories, {})
+    logs.load(LogLoader(directories, NOW_MS))
     loop.jobs.pop()()
     assert loop.jobs == [] and [type(error) for error in loop.errors] == [DirectoryProblem]
+    logs.close(-1)
+    assert checkpoints_in(tmp_path) == before
+
+
+def test_a_stop_while_logs_are_opened_keeps_what_is_known_of_the_others(tmp_path: Path) -> None:
+    before = stopped_with_marks(tmp_path)
+    loop, directories = Loop(), directories_at(tmp_path)
+    logs = broker_logs(loop, directories, {})
+    logs.load(LogLoader(directories, NOW_MS))
+    for _ in range(2):
+        loop.jobs.pop(0)()
+    assert 0 < len(directories.logs) < 3
+    opening, loop.jobs = loop.jobs, []
+    list(logs.checkpoint())
+    list(logs.checkpoint_high_watermarks(list(directories.logs)))
+    logs.flush()
+    assert loop.jobs == []
+    logs.close(-1)
+    assert opening and checkpoints_in(tmp_path) == before
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_stop_before_the_metadata_is_known_keeps_the_high_watermarks(tmp_path: Path) -> None:
+    before = stopped_with_marks(tmp_path)
+    loop = Loop()
+    logs = broker_logs(loop, loaded_directories_at(tmp_path), {("t", 1): 4})
+    list(logs.checkpoint_high_watermarks([("t", 1)]))
+    loop.run_jobs()
+    assert checkpoints_in(tmp_path) == before
+    logs.close(8)
+    assert checkpoints_in(tmp_path) == before
 
 
 def test_what_is_done_again_and_again_leaves_idle_logs_alone(tmp_path: Path) -> None:
-    loop, directories = Loop(), directories_at(tmp_path)
+    loop, directories = Loop(), loaded_directories_at(tmp_path)
     logs = broker_logs(loop, directories, {("t", number): 1 for number in range(3)})
     for number in range(3):
         directories.create("t", number, TOPIC_ID, NOW_MS)
@@ -361,7 +418,7 @@ def test_what_is_done_again_and_again_leaves_idle_logs_alone(tmp_path: Path) -> 
 
 
 def test_a_checkpoint_that_a_full_disk_did_not_take_is_written_later(tmp_path: Path) -> None:
-    loop, directories = Loop(), directories_at(tmp_path)
+    loop, directories = Loop(), loaded_directories_at(tmp_path)
     logs = broker_logs(loop, directories, {})
     directories.create("t", 0, TOPIC_ID, NOW_MS)
     disk: Any = directories.resources.disk
