@@ -64,6 +64,16 @@ def test_all_producers_are_known_if_an_index_is_gone_after_a_clean_stop(removed:
     assert log.log_end == 60
 
 
+@pytest.mark.parametrize("offset", [3, 4], ids=["damaged", "behind the log end"])
+def test_a_clean_stop_with_a_lost_snapshot_reads_all_batches_again(offset: int) -> None:
+    disk, found = MemoryDisk(), producers()
+    directory = written(disk)[0].rpartition("/")[0]
+    disk.open(f"{directory}/{offset:020}.snapshot", create=True).write(0, b"damaged")
+    log = reopened(disk, Found(recovery_point=3, clean=True), producers=found).log
+    assert set(found.states.entries) == {RECENT, OPEN}, "as if it had not been clean"
+    assert log.snapshot_offsets() == [3]
+
+
 @pytest.mark.parametrize("clean", [False, True])
 def test_producers_whose_records_were_all_deleted_are_forgotten(clean: bool) -> None:
     disk, found = MemoryDisk(), producers()

@@ -166,6 +166,7 @@ class _Opening:
         self._now_ms = now_ms
         self._producers = producers
         self._snapshots: list[int] = []
+        self._lost_snapshots = False  # some were damaged, or of records that are gone
 
     def _opened(self, path: str) -> File:
         return self._open_files.get(path)
@@ -194,7 +195,7 @@ class _Opening:
         self._settle_ends()
         if self._producers is not None:
             yield from self._replay_rest()
-            if self.epochs is not None:  # the batches were replayed without regard to their age
+            if self.epochs is not None or self._lost_snapshots:  # batches were replayed whatever their age
                 self._producers.expire()
 
     def _find_segments(self, names: list[str]) -> set[int]:
@@ -388,6 +389,7 @@ class _Opening:
                     return
                 except CorruptSnapshot as error:
                     self.report.notes.append(f"{self._files.snapshot_path(offset)}: {error}; it was removed")
+            self._lost_snapshots |= offset > start
             self._remove_snapshot(self._snapshots.pop())
         self._producers.load([], self.log_start)
 
@@ -395,9 +397,9 @@ class _Opening:
         """Replay what is behind the state: after a clean stop, from the newest snapshot on."""
         assert self._producers is not None
         if self.epochs is None:  # nothing was recovered
-            if not self._snapshots:
+            if not self._snapshots and not self._lost_snapshots:
                 return  # a stop that was clean would have left one, had there been producers
-            yield from self._replay(self._snapshots[-1], self.log_end)
+            yield from self._replay(self._snapshots[-1] if self._snapshots else self.log_start, self.log_end)
         if self.log_end > max(self._snapshots, default=0):
             self._write_snapshot(self.log_end)
 
