@@ -167,10 +167,12 @@ class BrokerNode(AnsweringNode):
             self.coordinators.follow_clock(ahead_ms)
         self.handlers[type(event)](event)
         self.coordinators.end_step(event, now_ms, self._next_slice.schedule)
-        self.directory_assignments.send(now_ms)
-        self.isr_changes.send()
-        self.fetchers.send()
-        self._communicate()
+        effects = self.outbox.effects
+        if not effects or type(effects[-1]) is not AppendToLog:  # else AppendsEnded is the next event
+            self.directory_assignments.send(now_ms)
+            self.isr_changes.send()
+            self.fetchers.send()
+            self._communicate()
         return self.outbox.take()
 
     def deadlines_ms(self) -> list[int | None]:
