@@ -100,7 +100,7 @@ class AnsweringExecutor:
         self.around(event, lambda: self._step(event))
         shared_ms = SHARED_LOOK_MS.get(type(event))
         if shared_ms is None:
-            self._look()
+            self.look()
             return
         look_ms = max(self.node.now_ms, self._looked_ms + shared_ms)
         if self._later_look is None or look_ms < self._later_look_ms:
@@ -108,7 +108,7 @@ class AnsweringExecutor:
                 self._later_look.cancel()
             self._later_look, self._later_look_ms = self.timer.call_at(look_ms, self._look_later), look_ms
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Set the alarm for the node's deadline, for which every part of the node is asked."""
         self._looked_ms = self.timer.now_ms()
         deadline_ms = self.node.deadline_ms()
@@ -163,7 +163,7 @@ class AnsweringExecutor:
 
     def _look_later(self) -> None:
         self._later_look = None
-        self._look()
+        self.look()
 
     def _rung(self) -> None:
         self._alarm = None

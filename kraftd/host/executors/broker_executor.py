@@ -209,6 +209,9 @@ class BrokerExecutor(AnsweringExecutor):
         while (appended := self.logs.appends.take()) is not None:
             super()._step(appended)
         self.logs.flush_due()
+
+    def look(self) -> None:
+        super().look()
         if self._waiting.rests and self._has_waiting:
             self._waiting.wake()
 
