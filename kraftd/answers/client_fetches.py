@@ -69,8 +69,8 @@ class ClientFetches:
 
     def marks_moved(self, key: Hashable) -> None:
         """The same if only the marks of the partition moved: of followers no fetch is complete by that."""
-        watching = self.parked.watching_change(key)
-        self._examine_later([slot for slot in watching if slot.subscriber.marks_moved(slot)])
+        if watching := self.parked.watching_change(key):
+            self._examine_later([slot for slot in watching if slot.subscriber.marks_moved(slot)])
 
     def grown(self, key: Hashable) -> None:
         """The same if only the partition's log grew: consumers read no further than before."""

@@ -137,7 +137,7 @@ class OwnRequests:
         channel: str = "",
     ) -> None:
         self._under_way[self._next_id] = request
-        self._outbox.emit(
+        self._outbox.effects.append(
             SendToNode(self._next_id, destination, request.message, listener, client_id, version, channel)
         )
         self._next_id -= 1

@@ -244,7 +244,8 @@ class Channel:
             self._outbound.wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNSUPPORTED)
             return
         self._in_flight.append(_InFlight(tag, self._correlation_id, key, version, deadline_ms))
-        self._watch()
+        if self._timer is None:
+            self._watch()
         assert self._link is not None
         self._link.write(parts)
 
@@ -398,7 +399,8 @@ class Channel:
 
     @property
     def _timeout_ms(self) -> int:
-        return self._outbound.times.after(self._timeouts)
+        times = self._outbound.times
+        return times.after(self._timeouts) if self._timeouts else times.request_timeout_ms
 
     def _oldest_deadline_ms(self) -> int | None:
         queues = (self._in_flight, self._waiting)

@@ -265,11 +265,11 @@ class Fetcher:
         followed = self.followed.get(key)
         if followed is None:
             return None
-        if followed.lag and self._node.is_held_back(followed.hosted):
+        partition = followed.partition
+        if followed.high_watermark > partition.log_end_offset and self._node.is_held_back(followed.hosted):
             self._delayed[key] = now_ms + RECHECK_MS
         if followed.state is not State.FETCHING or key in self._delayed:
             return None
-        partition = followed.partition
         epoch = partition.epochs.latest
         return FetchPartition(
             key[1],
@@ -346,10 +346,9 @@ class Fetcher:
             diverging = OffsetAndEpoch(data.diverging_epoch.end_offset, data.diverging_epoch.epoch)
             self._truncate(key, followed, diverged(partition, diverging))
         else:
-            self._append(key, followed, data)
+            self._append(key, followed, partition, data)
 
-    def _append(self, key: Key, followed: Followed, data: PartitionData) -> None:
-        partition = followed.partition
+    def _append(self, key: Key, followed: Followed, partition: Partition, data: PartitionData) -> None:
         followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
         records = data.records or b""
         self._node.fetched(followed.hosted, len(records))

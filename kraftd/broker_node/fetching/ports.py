@@ -7,6 +7,7 @@ from typing import Protocol
 
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.fetching.fetchers import fetch_version
+from kraftd.broker_node.lifecycle import BrokerLifecycle
 from kraftd.broker_node.own_requests import OwnRequests
 from kraftd.broker_node.partitions.replicas import Hosted, Replicas
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
@@ -29,12 +30,10 @@ class Node(Protocol):
     now_ms: int
     view: ClusterView
     outbox: Outbox
+    lifecycle: BrokerLifecycle
     own_requests: OwnRequests
     replicas: Replicas
     replication_quotas: ReplicationQuotas
-
-    @property
-    def identity(self) -> tuple[int, int]: ...
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None: ...
 
@@ -56,7 +55,7 @@ class NodePorts:
         return self._node.now_ms
 
     def identity(self) -> tuple[int, int]:
-        return self._node.identity
+        return self._node.view.node_id, self._node.lifecycle.broker_epoch
 
     def fetch_version(self) -> int:
         levels, _ = self._node.view.finalized_features

@@ -275,7 +275,7 @@ class Replicas:
                 self.moved.add(hosted)
                 own.append(effect)
             elif isinstance(effect, AppendBatches):
-                self._outbox.emit(AppendToLog(hosted.topic, hosted.index, effect))
+                self._outbox.effects.append(AppendToLog(hosted.topic, hosted.index, effect))
             else:
                 hosted.is_truncating |= isinstance(effect, TruncateLog)
                 self._outbox.emit(OfPartition(hosted.topic, hosted.index, effect))

@@ -76,7 +76,8 @@ class Appends:
 
     def take(self) -> AppendsEnded | None:
         """What became of the appends of the step, if there are any."""
-        self.write()
+        if self._waiting:
+            self.write()
         if not self._ended:
             return None
         ended, self._ended = self._ended, []
@@ -121,8 +122,10 @@ def append_batches(
 
     producers gives the state before them.
     """
-    aborted = [
-        AbortedTransaction(one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
-        for one in append.aborted
-    ]
+    aborted: Sequence[AbortedTransaction] = ()
+    if append.aborted:
+        aborted = [
+            AbortedTransaction(one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
+            for one in append.aborted
+        ]
     log.append(append.views, append.headers, now_ms, producers, aborted)
