@@ -66,7 +66,7 @@ class FrameReceiver:
             self._spare, self._buffer = self._buffer, None
             return [memoryview(self._spare)[4 : self._needed_bytes]]
         frames = self._splitter.feed(bytes(_SHARED[:size_bytes]))
-        if self._splitter.needed_bytes - self._splitter.held_bytes > SHARED_BYTES:
+        if self._splitter.missing_bytes > SHARED_BYTES:
             self._begin_large_frame()
         elif frames:
             self._spare = None

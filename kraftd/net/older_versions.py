@@ -29,9 +29,8 @@ def agreed_version(
 
 
 def in_version(message: Message, version: int) -> Message:
-    """The request as this version carries it; most have one form for all versions."""
-    rewrite = _REWRITES.get(type(message))
-    return message if rewrite is None else rewrite(message, version)
+    """A request of REWRITES as this version carries it; most have one form for all versions."""
+    return REWRITES[type(message)](message, version)
 
 
 def _alter_partition(message: Message, version: int) -> Message:
@@ -51,4 +50,4 @@ def _ids_alone(proposal: PartitionData) -> PartitionData:
     return replace(proposal, new_isr=isr, new_isr_with_epochs=[])
 
 
-_REWRITES: dict[type[Message], Callable[[Message, int], Message]] = {AlterPartitionRequest: _alter_partition}
+REWRITES: dict[type[Message], Callable[[Message, int], Message]] = {AlterPartitionRequest: _alter_partition}

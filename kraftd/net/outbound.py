@@ -18,7 +18,7 @@ from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.named_tuple import NamedTuple
 from kraftd.net.frame_receiver import FrameReceiver
-from kraftd.net.older_versions import NO_VERSION, agreed_version, in_version
+from kraftd.net.older_versions import NO_VERSION, REWRITES, agreed_version, in_version
 from kraftd.net.splitter import FrameError
 from kraftd.net.traffic import Traffic
 from kraftd.net.transport import Transport
@@ -251,7 +251,8 @@ class Channel:
 
     def _frame(self, key: int, version: int, message: Message) -> list[Any]:
         self._correlation_id += 1
-        message = in_version(message, version)
+        if type(message) in REWRITES:
+            message = in_version(message, version)
         return encode_request(key, version, self._correlation_id, self._outbound.client_id, message)
 
     # -- events of its link

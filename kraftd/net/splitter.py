@@ -57,6 +57,11 @@ class FrameSplitter:
         """Bytes of the incomplete frame that have arrived."""
         return len(self._partial) if self._partial else 0
 
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes of the incomplete frame that have not arrived."""
+        return self._needed_bytes - len(self._partial) if self._partial else 0
+
     def take(self) -> bytearray:
         """Hand over the bytes of the incomplete frame, its size before them: it continues elsewhere."""
         assert self._partial is not None
