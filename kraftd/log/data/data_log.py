@@ -92,11 +92,10 @@ class DataLog(LogState):
             segment = self._segments[-1]
             if end - 1 - segment.base_offset > MAX_RELATIVE_OFFSET:
                 raise ValueError("the batches are too far apart for a segment; append them one by one")
-        directory = self.directory
         index = segment.index or self._guarded(
-            lambda: segment.writable_index(self.settings.index_interval_bytes, directory, self.opened)
+            lambda: segment.writable_index(self.settings.index_interval_bytes, self.directory, self.opened)
         )
-        self._write(segment, directory, views, batches[0].base_offset, aborted)
+        self._write(segment, views, batches[0].base_offset, aborted)
         epoch = None if self._epochs is None else self._epochs.latest
         for batch in batches:
             if batch.leader_epoch != epoch:
@@ -107,7 +106,7 @@ class DataLog(LogState):
             self._keep(views, batches, end)
         self.log_end = end
         if index.counts[0] >= SPILL_ENTRIES:
-            self._guarded(lambda: segment.spill(directory, self.opened))
+            self._guarded(lambda: segment.spill(self.directory, self.opened))
         if rolled or end - self.recovery_point >= self.settings.flush_messages:
             self._resources.unflushed[self] = None
         return rolled
@@ -435,7 +434,7 @@ class DataLog(LogState):
     def renamed(self, name: str | None) -> None:
         """Account for a directory that was renamed; None for the name of topic and partition."""
         self._resources.files.forget_below(self.directory)
-        self.name = name
+        self.name, self._appended = name, None
 
     def fail(self, failure: StorageError) -> None:
         """Refuse every change from now on, because the directory failed."""
@@ -466,13 +465,14 @@ class DataLog(LogState):
     def _write(
         self,
         segment: DataSegment,
-        directory: str,
         views: Sequence[bytes | memoryview],
         base_offset: int,
         aborted: Sequence[AbortedTransaction],
     ) -> None:
+        if self._appended is None or self._appended[0] is not segment:
+            self._appended = segment, segment.path(self.directory)
         try:
-            file: File = self._resources.files.get(segment.path(directory))
+            file: File = self._resources.files.get(self._appended[1])
         except (StorageError, FileNotFoundError) as error:
             raise self._failed_by(error) from None
         try:

@@ -23,6 +23,7 @@ class LogState:
     """The state of a `DataLog`, whose docstring says what the fields mean. A step changes it there."""
 
     __slots__ = (
+        "_appended",
         "_epochs",
         "_epochs_unwritten",
         "_failure",
@@ -77,6 +78,7 @@ class LogState:
         self._segments = segments.copy()  # one that was filled by appends has room for four
         self._epochs = epochs
         self._epochs_unwritten = epochs is not None
+        self._appended: tuple[DataSegment, str] | None = None  # the segment of the last append, and its path
         self._tail: Tail | None = None
         self._is_read = (
             False  # until then its batches are not kept in memory: most followers are read by none
