@@ -407,7 +407,8 @@ class BrokerNode(AnsweringNode):
         self.lifecycle.directories_failed(event.directory_ids, self.now_ms)
 
     def _on_appends_ended(self, event: AppendsEnded) -> None:
-        self.fetchers.wrote(event.took_ms)
+        if event.took_ms:
+            self.fetchers.wrote(event.took_ms)
         led: dict[Hosted, list[Effect]] = {}  # readers get all that was appended at once
         for one in event.writes:
             topic, index, error = one.topic, one.partition, one.error

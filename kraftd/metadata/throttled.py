@@ -20,6 +20,9 @@ class Throttled(NamedTuple):
         return self.are_all or (index, broker_id) in self.replicas
 
 
+NONE_THROTTLED = Throttled()
+
+
 def throttled(items: Iterable[str]) -> Throttled:
     """The replicas that the items of a config name: `*`, or partition:broker."""
     named = [one.strip() for one in items]

@@ -51,6 +51,8 @@ class LeaderSession:
                 self.named[key] = wanted
                 topic = topics.setdefault(topic_id, FetchTopic(topic_id=topic_id, partitions=[]))
                 topic.partitions.append(wanted)
+        if not forgotten:
+            return list(topics.values()), []
         gone = [ForgottenTopic("", topic_id, tuple(indexes)) for topic_id, indexes in forgotten.items()]
         return list(topics.values()), gone
 

@@ -14,6 +14,7 @@ from kraftd.broker_node.replication_quotas import ReplicationQuotas
 from kraftd.configdef.node import NodeConfig
 from kraftd.ground.effect import Effect
 from kraftd.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
+from kraftd.metadata.throttled import NONE_THROTTLED
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.message import Message
 
@@ -46,6 +47,7 @@ class NodePorts:
     def __init__(self, node: Node, static: NodeConfig) -> None:
         self._node = node
         self._listener = inter_broker_listener(static)
+        self.follow_up, self.go_on = node.follow_up, node.go_on
 
     def __repr__(self) -> str:
         return f"<NodePorts of {self._node!r}, listener {self._listener}>"
@@ -77,18 +79,13 @@ class NodePorts:
 
     def fetched(self, hosted: Hosted, size_bytes: int) -> None:
         node, adding = self._node, hosted.state.adding_replicas
-        node.replicas.refresh_config(hosted)
+        config = node.replicas.refresh_config(hosted)
         if size_bytes:
-            node.replication_quotas.follower.record(hosted, size_bytes)
+            if config.throttled_followers != NONE_THROTTLED:
+                node.replication_quotas.follower.record(hosted, size_bytes)
             hosted.traffic.replication_bytes_in += size_bytes
             if adding and node.view.node_id in adding:
                 node.replicas.traffic.reassignment_bytes_in += size_bytes
-
-    def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
-        self._node.follow_up(hosted, effects)
-
-    def go_on(self, slices: Iterator[None]) -> None:
-        self._node.go_on(slices)
 
     def log(self, level: str, text: str, **fields: object) -> None:
         self._node.outbox.log(level, text, **fields)

@@ -256,14 +256,15 @@ class Replicas:
         if hosted is not None and hosted.partition is not None and hosted.log is not None:
             self.perform(hosted, hosted.partition.move_log_start(hosted.log.log_start))
 
-    def refresh_config(self, hosted: Hosted) -> None:
-        """Let a partition and its log follow changed configs of the topic."""
+    def refresh_config(self, hosted: Hosted) -> TopicConfig:
+        """Let a partition and its log follow changed configs of the topic; returns these."""
         config = self.configs.of(hosted.topic)
         if config is not hosted.config and hosted.partition is not None:
             before, hosted.config = hosted.config, config
             hosted.partition.config = config.partition
             if before is None or config.log != before.log:
                 self._outbox.emit(SetLog(hosted.topic, hosted.index, config.log))
+        return config
 
     def perform(self, hosted: Hosted, effects: list[Effect]) -> list[Effect]:
         """Emit a partition's effects on its log; returns the others."""
