@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from kraftd.answers.effects import SendToNode
 from kraftd.answers.view import ClusterView
 from kraftd.ground.destination import Destination
@@ -34,16 +36,12 @@ CHANNELS: dict[type[Message], str] = {
 Then = Callable[[Message | None], None]
 
 
-class OwnRequest:
-    """A request that is not answered yet."""
+class OwnRequest(Struct):
+    """A request that is not answered yet. Without `until_ms` it is sent once."""
 
-    __slots__ = ("message", "then", "until_ms")
-
-    def __init__(self, message: Message, then: Then, until_ms: int | None) -> None:
-        """Without `until_ms` it is sent once."""
-        self.message = message
-        self.then = then
-        self.until_ms = until_ms
+    message: Message
+    then: Then
+    until_ms: int | None = None
 
     def __repr__(self) -> str:
         return f"<OwnRequest {type(self.message).__name__}>"
@@ -89,7 +87,7 @@ class OwnRequests:
             to = NOWHERE if endpoint is None else Destination(broker_id, endpoint.host, endpoint.port)
             way = broker, to, f"broker-{self._view.node_id}-{purpose}"
             self._ways[broker_id, listener, purpose] = way
-        self._emit(OwnRequest(message, then, None), way[1], listener, way[2], version)
+        self._emit(OwnRequest(message, then), way[1], listener, way[2], version)
 
     def answered(self, request_id: int, message: Message | None, now_ms: int) -> bool:
         """Handle an answer; return whether it is to one of these requests."""

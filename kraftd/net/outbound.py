@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.named_tuple import NamedTuple
@@ -106,14 +108,14 @@ class Times(NamedTuple):
         return max(self.request_timeout_ms, min(longer_ms, self.longest_timeout_ms))
 
 
-class _Outgoing(NamedTuple):
+class _Outgoing(Struct):
     tag: Hashable
     message: Message
     deadline_ms: int
     version: int | None  # at most
 
 
-class _InFlight(NamedTuple):
+class _InFlight(Struct):
     tag: Hashable
     correlation_id: int
     key: int
@@ -321,7 +323,7 @@ class Channel:
         self._failures = 0
         waiting, self._waiting = self._waiting, deque()
         for outgoing in waiting:
-            self._write(*outgoing)
+            self._write(outgoing.tag, outgoing.message, outgoing.deadline_ms, outgoing.version)
 
     # -- logging in
 
@@ -400,8 +402,7 @@ class Channel:
 
     @property
     def _timeout_ms(self) -> int:
-        times = self._outbound.times
-        return times.after(self._timeouts) if self._timeouts else times.request_timeout_ms
+        return self._outbound.times.after(self._timeouts)
 
     def _oldest_deadline_ms(self) -> int | None:
         queues = (self._in_flight, self._waiting)

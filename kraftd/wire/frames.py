@@ -61,7 +61,11 @@ def encode_request(
     client = _client_in_header(key, version, client_id)
     parts = encode(request, version)
     size = HEAD.size - LENGTH.size + len(client) + sum(map(len, parts))
-    return prefixed(HEAD.pack(size, key, version, correlation_id) + client, parts)
+    head = HEAD.pack(size, key, version, correlation_id) + client
+    if parts and type(parts[0]) is bytes:
+        parts[0] = head + parts[0]
+        return parts
+    return [head, *parts]
 
 
 @lru_cache(maxsize=1024)
@@ -69,14 +73,6 @@ def _client_in_header(key: int, version: int, client_id: str | None) -> bytes:
     """A request's header from its client id on."""
     header = RequestHeader(key, version, 0, client_id)
     return encode_bytes(header, request_header_version(key, version))[HEAD.size - LENGTH.size :]
-
-
-def prefixed(head: bytes, parts: list[Buffer]) -> list[Buffer]:
-    """Parts with a head before them; it is joined with the first one if that is bytes."""
-    if parts and type(parts[0]) is bytes:
-        parts[0] = head + parts[0]
-        return parts
-    return [head, *parts]
 
 
 def correlation_id(frame: Buffer) -> int:

@@ -206,7 +206,9 @@ class Fetcher:
             return
         if self._delayed:
             self._end_delays(now_ms)
-        wanted = {key: self._wanted(key, now_ms) for key in self._take_changed()}
+        wanted = {}
+        for key in self._take_changed():
+            wanted[key] = self._wanted(key, now_ms)
         topics, forgotten = self.session.request(wanted)
         if not self.session.named and not forgotten:
             return

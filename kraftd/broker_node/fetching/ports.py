@@ -45,7 +45,7 @@ class NodePorts:
     """See `kraftd.broker_node.fetching.fetcher.FetcherPorts`."""
 
     def __init__(self, node: Node, static: NodeConfig) -> None:
-        self._node = node
+        self._node, self._node_id = node, node.view.node_id
         self._listener = inter_broker_listener(static)
         self.follow_up, self.go_on = node.follow_up, node.go_on
 
@@ -57,7 +57,7 @@ class NodePorts:
         return self._node.now_ms
 
     def identity(self) -> tuple[int, int]:
-        return self._node.view.node_id, self._node.lifecycle.broker_epoch
+        return self._node_id, self._node.lifecycle.broker_epoch
 
     def fetch_version(self) -> int:
         levels, _ = self._node.view.finalized_features
@@ -84,7 +84,7 @@ class NodePorts:
             if config.throttled_followers != NONE_THROTTLED:
                 node.replication_quotas.follower.record(hosted, size_bytes)
             hosted.traffic.replication_bytes_in += size_bytes
-            if adding and node.view.node_id in adding:
+            if adding and self._node_id in adding:
                 node.replicas.traffic.reassignment_bytes_in += size_bytes
 
     def log(self, level: str, text: str, **fields: object) -> None:
