@@ -91,13 +91,14 @@ class CleanerStats(NamedTuple):
 
 class LogCleaner:
     """uncleanable: logs that could not be cleaned. looked_at_ms: when a log to clean was last looked for, or
-    the checkpoints were loaded; None before.
+    the checkpoints were loaded; None before. cleans: the log that is being cleaned.
     """
 
     def __init__(self, directories: LogDirectories, settings: CleanerSettings) -> None:
         self.uncleanable: dict[TopicPartition, Uncleanable] = {}
         self.stats = CleanerStats()
         self.looked_at_ms: int | None = None
+        self.cleans: TopicPartition | None = None
         self.settings = settings
         self._directories = directories
         self._cleaned_to: dict[TopicPartition, int] = {}
@@ -209,6 +210,7 @@ class LogCleaner:
         offsets = found.first_uncleanable - found.first_dirty
         enough = ceil(offsets / load_factor) + 1  # a table that is not needed is not made
         keys = KeyOffsets(most_keys, min(slots, enough), settings.secret)
+        self.cleans = chosen.key
         return Cleaning(log, found, keys, producers, now_ms, pause, settings.io_bytes)
 
     def cleaned(self, chosen: Chosen, cleaning: Cleaning, elapsed_ms: int) -> WriteJob:

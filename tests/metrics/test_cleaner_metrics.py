@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kraftd.metrics.status_page.status import CleanerRow, status
 from kraftd.wire.records import build_records_batch
 from tests.broker_node.harness import PATHS, BrokerHarness
 from tests.broker_node.test_compaction import BACKOFF_MS, KEY, harness, put
+from tests.broker_node.test_log_moves import run_held
 from tests.metrics.test_exposition import samples
 from tests.metrics.watched import readings
 
@@ -18,6 +20,28 @@ __all__ = ["harness"]
 def of(harness: BrokerHarness, name: str, **labels: str) -> float | None:
     found = readings(harness, clients=harness.broker, log_cleaner=harness.executor.cleaning.cleaner)
     return samples(found).get((f"kafka_log_LogCleaner{name}", tuple(labels.items())))
+
+
+def row(harness: BrokerHarness) -> CleanerRow:
+    """What the status page has of the cleaner."""
+    found = readings(harness, clients=harness.broker, log_cleaner=harness.executor.cleaning.cleaner)
+    shown = status(found, None).cleaner
+    assert shown is not None
+    return shown
+
+
+def test_the_status_page_shows_what_the_cleaner_does(harness: BrokerHarness) -> None:
+    for number in range(6):
+        put(harness, b"k%d" % (number % 2), b"%d" % number)
+    harness.threads.held = []
+    harness.pass_time(BACKOFF_MS)
+    assert (row(harness).cleans, row(harness).dirty_percent) == ("{}-{}".format(*KEY), 100)
+    assert row(harness).written_bytes == 0
+    while harness.threads.held:
+        run_held(harness)
+    assert row(harness).cleans is None
+    assert 0 < row(harness).written_bytes < row(harness).read_bytes
+    assert (row(harness).uncleanable, row(harness).overdue_ms) == (0, 0)
 
 
 def test_a_cleaning_is_measured(harness: BrokerHarness) -> None:

@@ -8,10 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from kraftd.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.serving.http import Request, Response
+from kraftd.metrics.state import group_survey
 from kraftd.metrics.state import hosted_survey as module
+from kraftd.metrics.state.group_survey import GroupRow, GroupSurvey
 from kraftd.metrics.state.hosted_survey import DirectoryRow, FetcherRow, HostedSurvey, LagRow, survey_hosted
+from kraftd.wire.api import ApiKey
 from tests.broker_node.harness import PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing, in_directory
 from tests.broker_node.test_following import LEADER, Follower, batch
@@ -78,7 +86,7 @@ async def test_the_status_names_a_directory_that_failed(tmp_path: Path) -> None:
 def test_a_survey_goes_in_slices_and_shows_those_that_lag_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SLICE_PARTITIONS", 1)
+    monkeypatch.setattr(group_survey, "SLICE_PARTITIONS", 1)
     monkeypatch.setattr(module, "MAX_LAGGING", 1)
     follower = Follower(tmp_path)
     follower.send(0, batch(0), high_watermark=9)
@@ -86,3 +94,39 @@ def test_a_survey_goes_in_slices_and_shows_those_that_lag_most(
     found, count = surveyed(follower.harness)
     assert (found.lagging_count, found.lagging) == (2, [LagRow("t", 1, LEADER, 98, "fetching")])
     assert count == 2 + 2 + 1
+
+
+def committed(harness: BrokerHarness, group: str, *offsets: int) -> None:
+    """Commit an offset of each of the first partitions of t."""
+    rows = [OffsetCommitRequestPartition(index, offset) for index, offset in enumerate(offsets)]
+    request = OffsetCommitRequest(group, -1, "", topics=[OffsetCommitRequestTopic("t", partitions=rows)])
+    answer = harness.client_ask(ApiKey.OFFSET_COMMIT, 8, request)
+    assert not any(one.error_code for one in answer.topics[0].partitions)
+
+
+def test_groups_are_shown_by_their_lag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 2)
+    harness.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    for index in range(2):
+        harness.produce("t", records(5), index=index)
+    committed(harness, "near", 4, 5)
+    committed(harness, "ahead", 9)  # such a lag is none
+    committed(harness, "far", 1, 0)
+    found, slices = surveyed(harness)
+    assert found.groups == GroupSurvey(
+        3,
+        [
+            GroupRow("far", "classic", "Empty", 0, 2, 0, 9),
+            GroupRow("near", "classic", "Empty", 0, 2, 0, 1),
+            GroupRow("ahead", "classic", "Empty", 0, 1, 0, 0),
+        ],
+    )
+    monkeypatch.setattr(group_survey, "SLICE_PARTITIONS", 1)
+    monkeypatch.setattr(group_survey, "MAX_GROUPS", 1)
+    found, small_slices = surveyed(harness)
+    assert (found.groups.count, [one.id for one in found.groups.furthest]) == (3, ["far"])
+    assert small_slices > slices
+    monkeypatch.setattr(harness.broker.replicas, "get", lambda *_: None)
+    (elsewhere,) = surveyed(harness)[0].groups.furthest
+    assert (elsewhere.partitions, elsewhere.lag, elsewhere.elsewhere > 0) == (0, 0, True)

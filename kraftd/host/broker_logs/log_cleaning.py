@@ -195,13 +195,13 @@ class LogCleaning:
         if is_current:
             self._go_on(chosen, cleaning)
         else:
-            self._running = None
+            self._end()
             self._ports.work_threads.run(partial(cleaning.drop, cleaned), lambda _: None, lambda _: None)
 
     def _done(self, chosen: Chosen, cleaning: Cleaning) -> None:
         now_ms = self._ports.timer.now_ms()
         elapsed_ms = 0 if self._running is None else now_ms - self._running.began_ms
-        self._running = None
+        self._end()
         self._lines.info(
             "a log was cleaned",
             partition=_name(chosen.key),
@@ -217,9 +217,12 @@ class LogCleaning:
 
     def _failed(self, chosen: Chosen, error: Exception) -> None:
         is_over = isinstance(error, GivenUp) or not self._is_current(chosen)
-        self._running = None
+        self._end()
         if not is_over:
             self._judge(chosen.key, chosen.log, error, chosen.found.dirty_bytes)
+
+    def _end(self) -> None:
+        self._running = self.cleaner.cleans = None
 
     def _not_judged(self, key: TopicPartition, log: DataLog, error: StorageError) -> None:
         if key not in self.cleaner.uncleanable:

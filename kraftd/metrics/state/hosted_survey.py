@@ -1,22 +1,19 @@
-"""What the broker of the process hosts: its directories, its fetchers, and the replicas that lag most.
+"""What the broker of the process hosts: directories, fetchers, the replicas and the groups that lag most.
 
 Found in slices, as a broker may host a hundred thousand partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator
 from heapq import nlargest
-from typing import TypeVar
 
 from msgspec import Struct
 
 from kraftd.broker_node.fetching.fetcher import Fetcher, Followed, State
 from kraftd.broker_node.node import BrokerNode
+from kraftd.metrics.state.group_survey import GroupSurvey, slices, survey_groups
 
-Item = TypeVar("Item")
-
-SLICE_PARTITIONS = 500
 MAX_FETCHERS = 50  # with rows; those that lag most
 MAX_LAGGING = 20  # partitions with rows; those that lag most
 
@@ -64,16 +61,17 @@ class HostedSurvey(Struct, frozen=True):
     lagging_count: int
     lagging: list[LagRow]
     directories: list[DirectoryRow]
+    groups: GroupSurvey
 
 
 def survey_hosted(broker: BrokerNode) -> Generator[None, None, HostedSurvey]:
-    """Go through all replicas, and through all that are followed; yields after each slice."""
+    """Go through all replicas, all that are followed, and all committed offsets; yields after each slice."""
     directories = {
         path: DirectoryRow(path, broker.directory_errors.get(path), path in broker.cordoning.paths)
         for path in broker.cordoning.ids
     }
     replicas = leads = under_replicated = 0
-    for part in _slices(broker.replicas):
+    for part in slices(broker.replicas):
         replicas += len(part)
         for hosted in part:
             if hosted.partition is not None and hosted.partition.is_leader:
@@ -83,7 +81,7 @@ def survey_hosted(broker: BrokerNode) -> Generator[None, None, HostedSurvey]:
                 directories[hosted.log.parent].replicas += 1
                 directories[hosted.log.parent].size_bytes += hosted.log.size_bytes
         yield
-    for moves in _slices(broker.log_moves):
+    for moves in slices(broker.log_moves):
         for _, moving in moves:
             if moving.future.parent in directories:
                 directories[moving.future.parent].moving_in += 1
@@ -93,13 +91,14 @@ def survey_hosted(broker: BrokerNode) -> Generator[None, None, HostedSurvey]:
     lagging_count = 0
     for fetcher in list(broker.fetchers):
         row = FetcherRow(fetcher.leader_id, fetcher.number)
-        for followed in _slices(fetcher.followed.values()):
+        for followed in slices(fetcher.followed.values()):
             lagging = [_lag_row(fetcher, one) for one in followed if one.lag or one.state is State.FAILED]
             _count(row, followed)
             lagging_count += len(lagging)
             furthest = nlargest(MAX_LAGGING, furthest + lagging, _urgency)
             yield
         fetchers.append(row)
+    groups = yield from survey_groups(broker)
     return HostedSurvey(
         replicas,
         leads,
@@ -109,13 +108,8 @@ def survey_hosted(broker: BrokerNode) -> Generator[None, None, HostedSurvey]:
         lagging_count,
         furthest,
         list(directories.values()),
+        groups,
     )
-
-
-def _slices(every: Iterable[Item]) -> Iterator[list[Item]]:
-    """Those of now, though others are added or removed meanwhile."""
-    now = list(every)
-    return (now[start : start + SLICE_PARTITIONS] for start in range(0, len(now), SLICE_PARTITIONS))
 
 
 def _count(row: FetcherRow, followed: list[Followed]) -> None:

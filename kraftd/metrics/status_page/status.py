@@ -13,6 +13,7 @@ from kraftd.groups.transactions.seen import Open, oldest_open
 from kraftd.histogram import Histogram
 from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.metadata.state import BrokerState
+from kraftd.metrics.families.cleaner_metrics import cleaner_of
 from kraftd.metrics.families.transaction_metrics import transaction_shards
 from kraftd.metrics.state.health import BrokerHealth, health
 from kraftd.metrics.state.hosted_survey import HostedSurvey
@@ -63,6 +64,22 @@ class Transactions(Struct, frozen=True):
     oldest: list[TransactionRow]
 
 
+class CleanerRow(Struct, frozen=True):
+    """The log cleaner: the log that it cleans, and when it last looked for one. dirty_percent: of the log
+    with the largest dirty part then; overdue_ms: how long one has waited beyond `max.compaction.lag.ms`. The
+    bytes and the time are those of the last cleaning.
+    """
+
+    cleans: str | None
+    looked_ms_ago: int
+    dirty_percent: int
+    overdue_ms: int
+    read_bytes: int
+    written_bytes: int
+    took_ms: int
+    uncleanable: int
+
+
 class Status(Struct, frozen=True):
     now_ms: int
     ready: bool
@@ -88,6 +105,7 @@ class Status(Struct, frozen=True):
     broker_count: int
     brokers: list[BrokerRow]
     transactions: Transactions | None
+    cleaner: CleanerRow | None
     topic_count: int
     partition_count: int
     features: dict[str, int]
@@ -132,6 +150,7 @@ def status(readings: Readings, found: Survey | None, hosted: HostedSurvey | None
         broker_count=len(image.brokers),
         brokers=_brokers(readings, found),
         transactions=_transactions(readings),
+        cleaner=_cleaner(readings),
         topic_count=image.topic_count,
         partition_count=image.partition_count,
         features={**node.following.finalized_features.levels, "kraft.version": node.core.kraft_version},
@@ -171,6 +190,23 @@ def _transaction(one: Open, wall_ms: int) -> TransactionRow:
     age_ms = max(0, wall_ms - one.start_ms)
     id, state, producer_id, _, timeout_ms, partitions = one
     return TransactionRow(id, state, producer_id, partitions, age_ms, age_ms > timeout_ms)
+
+
+def _cleaner(readings: Readings) -> CleanerRow | None:
+    cleaner = cleaner_of(readings)
+    if cleaner is None or cleaner.looked_at_ms is None:
+        return None
+    stats = cleaner.stats
+    return CleanerRow(
+        cleans=None if cleaner.cleans is None else "{}-{}".format(*cleaner.cleans),
+        looked_ms_ago=max(0, readings.wall_ms - cleaner.looked_at_ms),
+        dirty_percent=int(100 * stats.dirtiest_ratio),
+        overdue_ms=stats.overdue_ms,
+        read_bytes=stats.copied_bytes,
+        written_bytes=stats.written_bytes,
+        took_ms=stats.elapsed_ms,
+        uncleanable=len(cleaner.uncleanable),
+    )
 
 
 def _broker(broker: BrokerState, readings: Readings, found: Survey | None) -> BrokerRow:
