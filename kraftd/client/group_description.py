@@ -12,6 +12,7 @@ from kraftd.client.connection import Connection
 from kraftd.client.failures import NoLeader, Refused
 from kraftd.client.group_member import PROTOCOL_TYPE, decode_assignment
 from kraftd.client.group_offsets import GroupOffsets, Place
+from kraftd.client.group_waits import waits_of_classic, waits_of_consumer
 from kraftd.client.partition_reader import LATEST, PartitionReader
 from kraftd.client.share_offsets import fetch_share_offsets
 from kraftd.messages import consumer_group_describe_response, share_group_describe_response
@@ -69,7 +70,7 @@ class GroupPartition(NamedTuple):
 
 
 class GroupState(NamedTuple):
-    """A group; `coordinator` is an address, `protocol` the assignor."""
+    """A group; `coordinator` is an address, `protocol` the assignor. waits_for: what its rebalance lacks."""
 
     group: str
     kind: str
@@ -78,6 +79,7 @@ class GroupState(NamedTuple):
     coordinator: str
     members: tuple[Member, ...]
     partitions: tuple[GroupPartition, ...]
+    waits_for: tuple[str, ...] = ()
 
     @property
     def lag(self) -> int:
@@ -91,6 +93,7 @@ class _Described(NamedTuple):
     state: str
     protocol: str
     members: tuple[Member, ...]
+    waits_for: tuple[str, ...] = ()
 
 
 async def describe_group(cluster: Cluster, group: str) -> GroupState:
@@ -132,6 +135,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupState:
             for place, end in zip(places, ends, strict=True)
             for owner in owners.get(place, [None])
         ),
+        described.waits_for,
     )
 
 
@@ -142,7 +146,8 @@ async def _consumer(connection: Connection, group: str) -> tuple[int, _Described
         Member(one.member_id, one.instance_id, one.client_id, one.client_host, _places(one.assignment))
         for one in found.members
     )
-    return found.error_code, _Described(CONSUMER, found.group_state, found.assignor_name, members)
+    waits_for = tuple(waits_of_consumer(found))
+    return found.error_code, _Described(CONSUMER, found.group_state, found.assignor_name, members, waits_for)
 
 
 async def _share(connection: Connection, group: str) -> tuple[int, _Described]:
@@ -170,7 +175,9 @@ async def _classic(connection: Connection, group: str) -> tuple[int, _Described]
         )
         for one in found.members
     )
-    return found.error_code, _Described(CLASSIC, found.group_state, found.protocol_data, members)
+    state = found.group_state
+    described = _Described(CLASSIC, state, found.protocol_data, members, waits_of_classic(state))
+    return found.error_code, described
 
 
 _DESCRIBERS: tuple[tuple[ApiKey, Callable[[Connection, str], Awaitable[tuple[int, _Described]]]], ...] = (

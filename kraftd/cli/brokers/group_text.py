@@ -18,7 +18,11 @@ def show_group(state: GroupState) -> None:
     members = f"{len(state.members)} member{'' if len(state.members) == 1 else 's'}"
     head = f"Group {visible_cell(state.group)} ({state.kind}): {state.state}"
     click.echo(f"{head}, {members}, total lag {state.lag:,}, coordinator {state.coordinator}")
-    columns = 4 if any(one.instance_id is not None for one in state.members) else 3
+    if state.waits_for:
+        click.echo("The rebalance waits for:")
+    for one in state.waits_for:
+        click.echo(f"  {visible_cell(one)}")
+    columns = 4 if any(member.instance_id is not None for member in state.members) else 3
     of_members = ("CLIENT", "HOST", "MEMBER", "INSTANCE")[:columns]
     if state.partitions:
         headings = ("TOPIC", "PARTITION", "COMMITTED", "LOG END", "LAG", *of_members)

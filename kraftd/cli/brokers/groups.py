@@ -64,8 +64,8 @@ async def list_command(cluster: Cluster, as_json: bool) -> int:
 async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> int:
     """Describe groups, their members and lag.
 
-    A line for each partition has the committed offset, the log's end and the member that reads it. The exit
-    code is 1 if one of the groups is not there.
+    A line for each partition has the committed offset, the log's end and the member that reads it. Of a group
+    that rebalances it says what is lacking. The exit code is 1 if one of the groups is not there.
     """
     import asyncio
 
@@ -118,6 +118,7 @@ def _as_dict(state: GroupState) -> dict[str, Any]:
         "protocol": state.protocol,
         "coordinator": state.coordinator,
         "lag": state.lag,
+        "waits_for": list(state.waits_for),
         "members": [
             {
                 "member_id": one.member_id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -10,22 +11,34 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 from testkit.client import Client
 from testkit.keyed_batches import keyed_batch
 from testkit.node import CombinedNode, Kind
-from testkit.process import HOST
+from testkit.process import HOST, wait_until
 from tests.cli.run import Run, run
+from tests.groups.consumer.members import HEARTBEAT, heartbeat, joining
+from tests.groups.requests import JOIN, join
 
 pytestmark = pytest.mark.kafka
 
 TOPIC = "looked-at"
 STRAY_PRODUCER = 4_000_000
+KEPT = r"app \(one\) to give up shared-\d, which app \(two\) is to get"
+NOT_YET = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -125,3 +138,46 @@ def test_unknown_states_ids_and_topics_are_refused(
     assert ask(node, "describe", "none").err == "There is no transactional id none.\n"
     assert ask(node, "abort", "--topic", TOPIC).code == 2
     assert ask(node, "open", "no-topic", "--timeout", 1).code == 1
+
+
+@pytest.mark.parametrize("kind", ["kraftd", "apache"])
+def test_a_group_that_rebalances_names_what_it_waits_for(
+    whole_kafkas: dict[Kind, CombinedNode], kind: Kind
+) -> None:
+    node = whole_kafkas[kind]
+
+    def described(group: str) -> dict[str, Any]:
+        (row,) = rows(run("groups", "describe", group, "--json", "--bootstrap", node.bootstrap))
+        return row
+
+    def ask_group(client: Client, request: Message, version: int) -> Any:
+        """The answer, once the partition of the group is loaded."""
+        answers: list[Any] = []
+
+        def is_answered() -> bool:
+            answers.append(client.call(request, version))
+            return answers[-1].error_code not in NOT_YET
+
+        wait_until(is_answered, "the group has a coordinator", 30)
+        return answers[-1]
+
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    admin.create_topics([NewTopic("shared", 2, 1)])["shared"].result(30)
+    with Client(HOST, node.client_port, "app") as client:
+        client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("waits",)), 4)
+        known = client.call(MetadataRequest([MetadataRequestTopic(name="shared")]), 12)
+        both = {known.topics[0].topic_id: [0, 1]}
+        first = ask_group(client, joining("one", ("shared",), group="waits"), HEARTBEAT)
+        kept = heartbeat("one", first.member_epoch, group="waits", owned=both)
+        ask_group(client, kept, HEARTBEAT)
+        ask_group(client, joining("two", ("shared",), group="waits"), HEARTBEAT)
+
+        def is_kept() -> bool:
+            ask_group(client, kept, HEARTBEAT)
+            return bool(re.fullmatch(KEPT, "; ".join(described("waits")["waits_for"])))
+
+        wait_until(is_kept, "a member keeps what the other is to get", 30)
+        joined = ask_group(client, join("lacks"), JOIN)
+        ask_group(client, join("lacks", joined.member_id), JOIN)
+        (what,) = described("lacks")["waits_for"]
+        assert what == "the assignment that one of its members, the leader, computes and sends"
