@@ -27,6 +27,7 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     max_connections_per_ip: int = 2_147_483_647  # max.connections.per.ip
     max_connections_per_ip_overrides: Mapping[str, int] = {}  # by the peer's address as text
     max_connections_by_listener: Mapping[str, int] = {}  # listener.name.<listener>.max.connections
+    controller_listeners: frozenset[str] = frozenset()  # an address counts for itself at these
     max_in_flight: int = 500  # queued.max.requests, a connection
     max_buffered_bytes: int = 67_108_864  # queued.max.request.bytes
     free_bytes: int = 65_536

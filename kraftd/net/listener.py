@@ -10,6 +10,9 @@ from kraftd.net.connection_limits import ConnectionLimits
 from kraftd.net.limits import BufferBudget, Limits
 from kraftd.net.turns import Turns
 
+Address = tuple[bool, str]
+"""Of a host, at the listeners of controllers or at all others: as in Kafka, either counts for itself."""
+
 
 class Connections:
     """All connections of all listeners of one daemon, with common limits.
@@ -37,9 +40,9 @@ class Connections:
         self._turns = turns or Turns(schedule)
         self._is_known = is_known
         self._open: dict[int, Connection] = {}
-        self._by_ip: Counter[str] = Counter()
+        self._by_ip: Counter[Address] = Counter()
         self._by_listener: Counter[str] = Counter()
-        self._shaking: Counter[str] = Counter()  # handshakes under way, by address
+        self._shaking: Counter[Address] = Counter()  # handshakes under way
         self._shaking_count = 0
         self._next_id = 0
         self._seen_reads: dict[int, int] = {}
@@ -68,24 +71,29 @@ class Connections:
 
         return make
 
-    def begin_handshake(self, host: str) -> bool:
+    def begin_handshake(self, listener: str, host: str) -> bool:
         """Count a connection that begins its handshake; return whether the limits allow it."""
-        of_host = self._by_ip[host] + self._shaking[host]
+        address = self._address(listener, host)
+        of_host = self._by_ip[address] + self._shaking[address]
         if len(self._open) + self._shaking_count >= self._limit_of(host) or of_host >= self.counts.of_address(
             host
         ):
             self.refused += 1
             return False
-        self._shaking[host] += 1
+        self._shaking[address] += 1
         self._shaking_count += 1
         return True
 
-    def end_handshake(self, host: str) -> None:
+    def end_handshake(self, listener: str, host: str) -> None:
         """End a handshake; its connection, if any, is admitted like all others."""
-        self._shaking[host] -= 1
+        address = self._address(listener, host)
+        self._shaking[address] -= 1
         self._shaking_count -= 1
-        if not self._shaking[host]:
-            del self._shaking[host]
+        if not self._shaking[address]:
+            del self._shaking[address]
+
+    def _address(self, listener: str, host: str) -> Address:
+        return listener in self.limits.controller_listeners, host
 
     def _limit_of(self, host: str) -> int:
         """How many connections of all hosts may be open when this host opens one more."""
@@ -135,17 +143,18 @@ class Connections:
     def _admit(self, connection: Connection) -> str | None:
         """The reason to refuse a new connection (empty: logged since the last sweep); None to accept it."""
         host, name = connection.peer[0], connection.listener
+        address = self._address(name, host)
         if len(self._open) >= self._limit_of(host):
             limit = f"{len(self._open)} connections are open, the limit"
-        elif self._by_ip[host] >= (most := self.counts.of_address(host)):
-            limit = f"{host} has {self._by_ip[host]} connections, and may have {most}"
+        elif self._by_ip[address] >= (most := self.counts.of_address(host)):
+            limit = f"{host} has {self._by_ip[address]} connections, and may have {most}"
         elif (own := self.counts.of_listener(name)) is not None and self._by_listener[name] >= own:
             limit = f"{name} has {self._by_listener[name]} connections, and may have {own}"
         else:
             self._open[connection.id] = connection
             self.opened[name] += 1
             self._by_listener[name] += 1
-            self._by_ip[host] += 1
+            self._by_ip[address] += 1
             return None
         self.refused += 1
         if self._refusal_logged:
@@ -155,11 +164,11 @@ class Connections:
 
     def _lost(self, connection: Connection) -> None:
         if self._open.pop(connection.id, None) is not None:
-            host = connection.peer[0]
+            address = self._address(connection.listener, connection.peer[0])
             self._by_listener[connection.listener] -= 1
-            self._by_ip[host] -= 1
-            if not self._by_ip[host]:
-                del self._by_ip[host]
+            self._by_ip[address] -= 1
+            if not self._by_ip[address]:
+                del self._by_ip[address]
             self._seen_reads.pop(connection.id, None)
 
     def __repr__(self) -> str:

@@ -44,8 +44,10 @@ class Peer:
     def connection_lost(self, connection: Connection, reason: str | None) -> None:
         self.lost.append(reason)
 
-    def connect(self, host: str = "127.0.0.1") -> tuple[Connection, MemoryTransport]:
-        connection = self.connections.factory("CONTROLLER")()
+    def connect(
+        self, host: str = "127.0.0.1", listener: str = "CONTROLLER"
+    ) -> tuple[Connection, MemoryTransport]:
+        connection = self.connections.factory(listener)()
         transport = MemoryTransport((host, 5))
         connection.connection_made(transport)
         return connection, transport
@@ -263,6 +265,21 @@ def test_connections_of_one_address_have_their_own_limit() -> None:
     peer.connect("10.0.0.1")
     assert peer.connect("10.0.0.1")[1].closed
     assert not peer.connect("10.0.0.2")[1].closed
+
+
+def test_an_address_counts_apart_at_the_controller_and_the_broker_of_a_process() -> None:
+    peer = Peer(max_connections_per_ip=2, controller_listeners=frozenset({"CONTROLLER"}))
+    for _ in range(2):
+        assert not peer.connect("10.0.0.1")[1].closed
+        assert peer.connections.begin_handshake("CLIENTS", "10.0.0.1")
+    assert not peer.connections.begin_handshake("CLIENTS", "10.0.0.1")
+    assert peer.connect("10.0.0.1")[1].closed
+    for _ in range(2):
+        peer.connections.end_handshake("CLIENTS", "10.0.0.1")
+    opened = [peer.connect("10.0.0.1", "CLIENTS") for _ in range(3)]
+    assert [transport.closed for _, transport in opened] == [False, False, True]
+    opened[0][0].connection_lost(None)
+    assert not peer.connect("10.0.0.1", "CLIENTS")[1].closed
 
 
 def test_an_override_sets_the_connection_limit_of_one_address() -> None:

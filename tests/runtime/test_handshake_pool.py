@@ -288,5 +288,5 @@ async def test_after_the_handshake_bytes_pass_in_both_directions_until_the_end()
 def test_a_share_of_the_connections_is_reserved_for_known_hosts() -> None:
     limits = Limits(max_connections=4, reserved_connections=2)
     connections = Connections(None, limits, lambda function: None, lambda host: host == "peer")  # type: ignore[arg-type]
-    assert [connections.begin_handshake("a") for _ in range(3)] == [True, True, False]
-    assert [connections.begin_handshake("peer") for _ in range(3)] == [True, True, False]
+    assert [connections.begin_handshake("L", "a") for _ in range(3)] == [True, True, False]
+    assert [connections.begin_handshake("L", "peer") for _ in range(3)] == [True, True, False]

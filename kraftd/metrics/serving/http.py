@@ -115,11 +115,11 @@ class HttpConnections:
     def factory(self) -> HttpConnection:
         return HttpConnection(self)
 
-    def begin_handshake(self, _host: str) -> bool:
+    def begin_handshake(self, _listener: str, _host: str) -> bool:
         """Allow each TLS handshake: its listener limits them."""
         return True
 
-    def end_handshake(self, _host: str) -> None:
+    def end_handshake(self, _listener: str, _host: str) -> None:
         """Note the end of a handshake."""
 
     def admit(self, connection: HttpConnection) -> None:

@@ -22,12 +22,12 @@ PAUSE_S = 1.0  # after a failed accept: the process may have too many open files
 
 
 class Handshakes(Protocol):
-    """Counts connections in their handshakes, by address."""
+    """Counts connections in their handshakes, by listener and address."""
 
-    def begin_handshake(self, host: str) -> bool:
+    def begin_handshake(self, listener: str, host: str) -> bool:
         """Count one more; return whether the limits allow it."""
 
-    def end_handshake(self, host: str) -> None:
+    def end_handshake(self, listener: str, host: str) -> None:
         """Count one less."""
 
 
@@ -94,7 +94,7 @@ class Acceptor:
                 self._pause = self._loop.call_later(PAUSE_S, self._resume)
                 return
             peer = (address[0].removeprefix(IPV4_MAPPED), address[1])
-            if not self._connections.begin_handshake(peer[0]):
+            if not self._connections.begin_handshake(self._listener, peer[0]):
                 sock.close()
                 continue
             sock.setblocking(False)
@@ -109,7 +109,7 @@ class Acceptor:
 
     def _refuse(self, sock: socket.socket, peer: tuple[str, int]) -> None:
         sock.close()
-        self._connections.end_handshake(peer[0])
+        self._connections.end_handshake(self._listener, peer[0])
 
     def _go_on(self, sock: socket.socket, peer: tuple[str, int]) -> None:
         if self._closed:
@@ -134,11 +134,11 @@ class Acceptor:
         except OSError:
             sock.close()
         finally:
-            self._connections.end_handshake(peer[0])
+            self._connections.end_handshake(self._listener, peer[0])
 
     def _ended(self, pending: Pending) -> None:
         self._open.pop(pending, None)
-        self._connections.end_handshake(pending.host)
+        self._connections.end_handshake(self._listener, pending.host)
 
     def _resume(self) -> None:
         self._pause = None
