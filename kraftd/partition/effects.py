@@ -18,7 +18,8 @@ from kraftd.wire.batch import BatchHeader
 class AppendBatches(Effect, frozen=True, gc=False):
     """Write whole batches at the end of the log, and the aborted transactions that they complete.
 
-    Gaps between offsets are legal. The headers are those of the views, verified: nothing is parsed again.
+    Gaps between offsets are legal. The views are the bytes of the batches of the headers, in order, verified:
+    nothing is parsed again.
     """
 
     base_offset: int
@@ -28,10 +29,8 @@ class AppendBatches(Effect, frozen=True, gc=False):
     aborted: Sequence[CompletedTransaction] = ()
 
     def __repr__(self) -> str:
-        size = sum(map(len, self.views))
-        return (
-            f"<AppendBatches [{self.base_offset}, {self.end_offset}) {len(self.views)} batches, {size} bytes>"
-        )
+        count, size = len(self.headers), sum(map(len, self.views))
+        return f"<AppendBatches [{self.base_offset}, {self.end_offset}) {count} batches, {size} bytes>"
 
 
 class AssignEpoch(Effect, frozen=True, gc=False):

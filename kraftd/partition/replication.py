@@ -20,11 +20,12 @@ from kraftd.partition.producers import CompletedTransaction
 from kraftd.partition.reading import low_watermark
 from kraftd.partition.replicas import NO_BROKER_EPOCH, NO_FETCHES, FetchTimes, FollowerProgress
 from kraftd.types import OffsetAndEpoch
-from kraftd.wire.batch import Batch
+from kraftd.wire import records
+from kraftd.wire.batch import LENGTH_END, BatchHeader
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.python_batches import Buffer
-from kraftd.wire.records import scan_batches
 
+ALL = 1 << 30  # batches
 MAX_SPAN = (1 << 31) - 1  # between the first and the last offset of an append
 
 # --- a leader ---
@@ -190,71 +191,75 @@ def fetched_from_leader(partition: Partition, data: Buffer, leader_epoch: int) -
     """
     if partition.role is not FOLLOWER or leader_epoch != partition.leader_epoch:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    batches, _, reason = scan_batches(data)
+    headers, _, reason = records.ENGINE.batch_headers(data, 0, ALL, True)
     if reason not in (None, "truncated"):
         return ErrorCode.CORRUPT_MESSAGE
-    kept: list[Batch] = []
     end, segment_bytes = partition.next_offset, partition.config.segment_bytes
-    for batch in batches:
-        header = batch.header
+    kept = kept_bytes = 0
+    for header in headers:
         if header.leader_epoch > leader_epoch:
             break
-        if header.base_offset < end and not (kept == [] and _covers_empty_log(partition, batch)):
+        if header.base_offset < end and (kept or not _covers_empty_log(partition, header)):
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        if len(batch.view) > segment_bytes:
+        size_bytes = header.length_bytes + LENGTH_END
+        if size_bytes > segment_bytes:
             return ErrorCode.RECORD_LIST_TOO_LARGE
-        kept.append(batch)
-        end = header.next_offset
+        kept, kept_bytes, end = kept + 1, kept_bytes + size_bytes, header.next_offset
+    if not kept:
+        return []
     effects: list[Effect] = []
-    if kept:
-        if kept[0].header.base_offset < partition.next_offset:
-            effects.append(StartLogAt(kept[0].header.base_offset, kept[0].header.base_offset))
-            partition.producers.load((), kept[0].header.base_offset, partition.config, 0)
-            partition.truncated(kept[0].header.base_offset, kept[0].header.base_offset)
-        if len(data) <= segment_bytes and end - kept[0].header.base_offset <= MAX_SPAN:
-            effects.append(_append(partition, kept))
-        else:
-            effects += [_append(partition, some) for some in _segments_full(kept, segment_bytes)]
+    base = headers[0].base_offset
+    if base < partition.next_offset:
+        effects.append(StartLogAt(base, base))
+        partition.producers.load((), base, partition.config, 0)
+        partition.truncated(base, base)
+    headers, view = headers[:kept], memoryview(data)[:kept_bytes]
+    if kept_bytes <= segment_bytes and end - base <= MAX_SPAN:
+        effects.append(_append(partition, headers, view))
+    else:
+        effects += [_append(partition, *some) for some in _segments_full(headers, view, segment_bytes)]
     return effects
 
 
-def _segments_full(batches: list[Batch], segment_bytes: int) -> Iterator[list[Batch]]:
-    """The batches in groups that each fit into a segment, by bytes and offsets."""
-    group: list[Batch] = []
-    size_bytes = 0
-    for batch in batches:
-        header = batch.header
-        is_full = size_bytes + header.size_bytes > segment_bytes
-        if group and (is_full or header.last_offset - group[0].header.base_offset >= MAX_SPAN):
-            yield group
-            group, size_bytes = [], 0
-        group.append(batch)
-        size_bytes += header.size_bytes
-    yield group
+def _segments_full(
+    headers: list[BatchHeader], view: memoryview, segment_bytes: int
+) -> Iterator[tuple[list[BatchHeader], memoryview]]:
+    """Batches in groups that each fit into a segment, by bytes and offsets."""
+    group: list[BatchHeader] = []
+    first = after = 0
+    for header in headers:
+        is_full = after + header.size_bytes - first > segment_bytes
+        if group and (is_full or header.last_offset - group[0].base_offset >= MAX_SPAN):
+            yield group, view[first:after]
+            group, first = [], after
+        group.append(header)
+        after += header.size_bytes
+    yield group, view[first:after]
 
 
-def _covers_empty_log(partition: Partition, batch: Batch) -> bool:
+def _covers_empty_log(partition: Partition, header: BatchHeader) -> bool:
     """Return whether an empty log may begin within a batch: its leader's log start lies in it."""
     start = partition.next_offset
-    return (
-        partition.log_start_offset == start and batch.header.base_offset < start <= batch.header.last_offset
-    )
+    return partition.log_start_offset == start and header.base_offset < start <= header.last_offset
 
 
-def _append(partition: Partition, batches: list[Batch]) -> AppendBatches:
-    base, end = batches[0].header.base_offset, batches[-1].header.next_offset
+def _append(partition: Partition, headers: list[BatchHeader], view: memoryview) -> AppendBatches:
+    """Append batches, whose bytes are one view."""
+    base, end = headers[0].base_offset, headers[-1].next_offset
     aborted: list[CompletedTransaction] = []
-    for batch in batches:
-        if batch.header.producer_id > -1:
+    at = 0
+    for header in headers:
+        after = at + header.length_bytes + LENGTH_END
+        if header.producer_id > -1:
             completed = partition.producers.append(
-                batch.header, batch.view, Origin.REPLICATION, partition.config,
+                header, view[at:after], Origin.REPLICATION, partition.config,
                 transaction_version=LEGACY_TRANSACTIONS,
             )  # fmt: skip
             if completed is not None and completed.is_aborted:
                 aborted.append(completed)
+        at = after
     partition.next_offset = end
-    headers, views = [each.header for each in batches], [each.view for each in batches]
-    return AppendBatches(base, end, headers, views, aborted)
+    return AppendBatches(base, end, headers, (view,), aborted)
 
 
 def replicated_up_to(

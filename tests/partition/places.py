@@ -12,6 +12,7 @@ from kraftd.partition.partition import Partition, Produced
 from kraftd.partition.producers import CompletedTransaction
 from kraftd.wire.batch import Batch
 from kraftd.wire.producer_snapshot import SnapshotEntry
+from kraftd.wire.records import scan_batches
 from testkit.random_batches import NOW_MS
 
 LOCAL, OTHER, THIRD = 1, 2, 3
@@ -100,8 +101,10 @@ class Place:
         return done
 
     def write(self, effect: AppendBatches) -> None:
-        for header, view in zip(effect.headers, effect.views, strict=True):
-            self.batches.append(Batch(header, memoryview(bytes(view)), 0))
+        batches, _, _ = scan_batches(b"".join(effect.views))
+        assert [each.header for each in batches] == list(effect.headers)
+        self.batches += batches
+        for header in effect.headers:
             if header.leader_epoch >= 0:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
         self.aborted += effect.aborted

@@ -478,7 +478,7 @@ def test_a_follower_takes_batches_with_gaps_and_none_of_a_later_epoch() -> None:
     assert isinstance(effects, list)
     (append,) = effects
     assert isinstance(append, AppendBatches)
-    assert (append.base_offset, append.end_offset, len(append.views)) == (0, 10, 2)
+    assert (append.base_offset, append.end_offset, len(append.headers)) == (0, 10, 2)
     place.write(append)
     assert replicated_up_to(place.partition, 10, 5, 1, NOW_MS) == [MarksMoved(5, 5), LogStartMoved(1)]
     assert replicated_up_to(place.partition, 10, 50, 0, NOW_MS) == [MarksMoved(10, 10)]
