@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from shutil import copytree
 from typing import Any, cast
 from unittest.mock import Mock
 from weakref import WeakSet
@@ -359,6 +360,20 @@ def test_a_directory_of_no_partition_ends_the_start_and_costs_no_checkpoint(tmp_
     assert loop.jobs == [] and [type(error) for error in loop.errors] == [DirectoryProblem]
     logs.close(-1)
     assert checkpoints_in(tmp_path) == before
+
+
+def test_a_log_in_two_directories_ends_the_start(tmp_path: Path) -> None:
+    before = directories_at(tmp_path / "a")
+    for number in range(3):
+        before.create("t", number, TOPIC_ID, NOW_MS)
+    copytree(tmp_path / "a", tmp_path / "b")
+    rows = [LogDirectory(str(tmp_path / "a"), ID_A), LogDirectory(str(tmp_path / "b"), ID_B)]
+    loop, directories = Loop(), LogDirectories(LogResources(RealDisk()), rows, lambda topic: SETTINGS)
+    broker_logs(loop, directories, {}).load(LogLoader(directories, NOW_MS))
+    while loop.jobs:
+        loop.jobs.pop(0)()
+    assert {type(error) for error in loop.errors} == {DirectoryProblem}
+    assert loop.events == []
 
 
 def test_a_stop_while_logs_are_opened_keeps_what_is_known_of_the_others(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import run_cold
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
-from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageError, StorageFailure
 from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.full_directories import FullDirectories
@@ -126,13 +126,19 @@ class BrokerLogs:
 
     def _open_found(self, loader: LogLoader, _result: None) -> None:
         waiting, left, under_way = loader.openings(), sum(loader.remaining.values()), 0
+        has_failed = False
 
         def opened(openings: list[LogOpening], _result: object) -> None:
-            nonlocal under_way
+            nonlocal under_way, has_failed
             under_way -= 1
-            for opening in openings:
-                loader.add(opening)
-            begin()
+            try:
+                for opening in openings:
+                    loader.add(opening)
+            except DirectoryProblem as error:
+                has_failed = True
+                self._ports.failed(error)
+            if not has_failed:
+                begin()
 
         def begin() -> None:
             nonlocal left, under_way
