@@ -66,7 +66,7 @@ class GroupPartition(NamedTuple):
             return self.known_lag
         if self.committed is None or self.log_end is None:
             return None
-        return max(0, self.log_end - self.committed)
+        return max(0, self.log_end - max(0, self.committed))  # there are no records before offset 0
 
 
 class GroupState(NamedTuple):

@@ -160,6 +160,21 @@ def test_a_commit_of_a_transaction_replaces_no_later_one(tmp_path: Path) -> None
     assert picked(read(tmp_path / "out", "committed_offsets"), "committed_offset lag") == [(9, None)]
 
 
+def test_offsets_that_no_log_has_are_shown_with_a_lag_within_the_log(tmp_path: Path) -> None:
+    """Brokers take any offset from a client."""
+    broker = BrokerDirectory(tmp_path / "b")
+    broker.write("t", 0, *data(100), end=10)
+    offsets = (-(2**63), -2, 2**63 - 1)
+    broker.write(OFFSETS, 0, *(batch(at, 110, commit(one, 110)) for at, one in enumerate(offsets)))
+    run(tmp_path / "out", "--input", broker.path)
+    found = read(tmp_path / "out", "offset_commits")
+    assert picked(found, "committed_offset lag lag_before") == [
+        (-(2**63), 10, None),
+        (-2, 10, 10),
+        (2**63 - 1, 0, 10),
+    ]
+
+
 def test_the_replica_of_the_latest_epoch_counts_up_to_the_highest_watermark(tmp_path: Path) -> None:
     stale, leader, follower = (BrokerDirectory(tmp_path / name) for name in ("stale", "leader", "follower"))
     batches = [batch(at, at, commit(at, at)) for at in range(5)]

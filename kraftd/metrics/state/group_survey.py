@@ -58,7 +58,8 @@ class _Lag:
                 self.elsewhere += 1
             else:
                 self.partitions += 1
-                self.lag += max(0, hosted.partition.high_watermark - committed.offset)
+                offset = max(0, committed.offset)  # clients may commit negative ones
+                self.lag += max(0, hosted.partition.high_watermark - offset)
 
     def row(self) -> GroupRow:
         group = self.group

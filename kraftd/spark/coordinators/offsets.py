@@ -110,5 +110,8 @@ def _key_of(row: Row) -> Key:
 
 
 def _lag(end: int | None, committed: int | None) -> int | None:
-    """Records behind a committed offset; 0 if producers' clocks say that the log ended before it."""
-    return None if end is None or committed is None else max(end - committed, 0)
+    """Records behind a committed offset; 0 if producers' clocks say that the log ended before it.
+
+    A client may commit a negative offset: the log begins at 0.
+    """
+    return None if end is None or committed is None else max(end - max(committed, 0), 0)
