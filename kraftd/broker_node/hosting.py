@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Protocol
 
 from kraftd.answers.view import ClusterView
@@ -89,11 +90,13 @@ class Hosting:
         while changes := node.view.take_replica_changes(CHANGES_PER_CALLBACK):
             newest |= {(change.topic, change.partition): change for change in changes}
             yield
-        assert self._found is not None
-        yield from set_strays_aside(self._found, newest, node.outbox)
-        self._found = {}
-        for number, change in enumerate(newest.values(), 1):
-            node.replicas.begin(change)
+        found, self._found = self._found, {}
+        assert found is not None
+        yield from set_strays_aside(found, newest, node.outbox)
+        # By the keys of the logs: each of very many partitions would keep a key of its own.
+        of_logs = ((key, change) for key in found if (change := newest.pop(key, None)))
+        for number, (key, change) in enumerate(chain(of_logs, newest.items()), 1):
+            node.replicas.begin(key, change)
             if not number % CHANGES_PER_CALLBACK:
                 yield
         self.has_begun = True

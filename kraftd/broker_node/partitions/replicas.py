@@ -140,12 +140,12 @@ class Replicas:
 
     # -- metadata
 
-    def begin(self, change: ReplicaChange) -> None:
+    def begin(self, key: TopicPartition, change: ReplicaChange) -> None:
         """Open the log of a partition at a start, or delete it if the partition went meanwhile."""
         if change.state is None:
-            self._outbox.emit(DeleteLog(change.topic, change.partition))
+            self._outbox.emit(DeleteLog(*key))
         else:
-            self._open(change, change.state)
+            self._open(key, change, change.state)
 
     def apply(self, change: ReplicaChange, now_ms: int) -> list[Effect]:
         """Follow a committed change; returns what the node has to follow up itself."""
@@ -159,13 +159,12 @@ class Replicas:
         if change.state is None:
             return []
         if hosted is None:
-            self._open(change, change.state)
+            self._open(key, change, change.state)
             return []
         hosted.state = change.state
         return self._follow(hosted, now_ms)
 
-    def _open(self, change: ReplicaChange, state: PartitionState) -> None:
-        key = change.topic, change.partition
+    def _open(self, key: TopicPartition, change: ReplicaChange, state: PartitionState) -> None:
         self._hosted[key] = Hosted(*key, change.topic_id, state, self.traffic.of(change.topic))
         self.opening_count += 1
         directory_id = self.preferred.pop(key, None) or state.directory(self._view.node_id)
