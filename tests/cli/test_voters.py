@@ -15,7 +15,7 @@ from kraftd.cli.quorum.leader import NO_LEADER, NO_LEADER_REMEDY, Quorum
 from kraftd.cli.quorum.voters import was_made
 from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.wire.api import ApiKey
-from testkit.process import free_port
+from testkit.process import free_port, wait_until
 from tests.cli.run import Run, command, run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
@@ -141,9 +141,9 @@ def test_a_change_is_repeated_until_the_quorum_has_a_leader(
     )
     bootstrap = f"127.0.0.1:{ports[0]}"
     with started(first):
-        alone = run("quorum", "describe", "--bootstrap", bootstrap, "--timeout", "0.5")
-        assert alone.code == 1
-        assert alone.err.startswith(f"{NO_LEADER}\n")
+        options = ("--bootstrap", bootstrap, "--timeout", "0.5")
+        wait_until(lambda: run("quorum", "describe", *options).code == 1, "it answers in time")
+        assert run("quorum", "describe", *options).err.startswith(f"{NO_LEADER}\n")
         both = f"{bootstrap},127.0.0.1:{ports[1]}"
         for name in ("topics", "watch", "show", "backup -o /nowhere", "features describe"):
             done = run(*name.split(), "--bootstrap", both, "--timeout", "0.5")

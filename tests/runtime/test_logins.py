@@ -196,6 +196,8 @@ def test_sessions_end_whose_user_session_or_certificate_is_no_longer_valid() -> 
             connection.connection_made(MemoryTransport(("10.0.0.9", 5)))
             connection.data_received(requests(SaslHandshakeRequest("SCRAM"), SaslAuthenticateRequest(name)))
             connections.append(connection)
+        while not all(one.login.session.authenticated for one in connections):
+            await asyncio.sleep(0)  # requests may wait for the loop's next turn
         alice, bob, carol, dave = connections
         waiting = door.connections.factory(LISTENER)()  # not authenticated yet: its own time limit holds
         waiting.connection_made(MemoryTransport(("10.0.0.9", 5)))
