@@ -22,7 +22,7 @@ from kraftd.controller.configs.dynamic import (
     overlaid,
     server_config,
 )
-from kraftd.controller.configs.resources import Operation, ResourceType
+from kraftd.controller.configs.resources import CORDONED_LOG_DIRS, Operation, ResourceType
 from kraftd.controller.configs.validation import invalid_request, validate_resource_name
 from kraftd.controller.configs.values import cluster_configs, node_config, node_configs
 from kraftd.controller.context import Context
@@ -82,6 +82,8 @@ def check_broker_change(ctx: Context, name: str, configs: Sequence[Any], *, incr
         _check_listener_limits(old, new)
         _check_listeners(old, new)
         _check_classes(old, new)
+        if CORDONED_LOG_DIRS in after:
+            _check_cordoned(new)
     except InvalidValue as error:
         raise invalid_request(str(error)) from None
 
@@ -203,6 +205,21 @@ def _check_classes(old: NodeConfig, new: NodeConfig) -> None:
     name = "principal.builder.class"
     if new.value(name) != old.value(name):
         raise invalid_request(f"{name} cannot be changed: kraftd has no other.")
+
+
+def _check_cordoned(config: NodeConfig) -> None:
+    """Directories that take no new replicas are this broker's, or all. Raises Refusal."""
+    named, known = (
+        {path.rstrip("/") for path in paths}
+        for paths in (
+            _texts(config, CORDONED_LOG_DIRS),
+            _texts(config, "log.dirs") or _texts(config, "log.dir"),
+        )
+    )
+    if named != {"*"} and (unknown := sorted(named - known)):
+        raise invalid_request(
+            f"{', '.join(unknown)} in {CORDONED_LOG_DIRS} is not in log.dirs of this broker."
+        )
 
 
 def _listeners(config: NodeConfig) -> list[str]:
