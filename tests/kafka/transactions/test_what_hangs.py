@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from testkit.keyed_batches import keyed_batch
 from testkit.node import CombinedNode, Kind
 from testkit.process import HOST, wait_until
 from tests.cli.run import Run, run
-from tests.groups.consumer.members import HEARTBEAT, heartbeat, joining
+from tests.groups.consumer.members import HEARTBEAT, Consumer, heartbeat, joining
 from tests.groups.requests import JOIN, join
 
 pytestmark = pytest.mark.kafka
@@ -167,9 +168,11 @@ def test_a_group_that_rebalances_names_what_it_waits_for(
         client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("waits",)), 4)
         known = client.call(MetadataRequest([MetadataRequestTopic(name="shared")]), 12)
         both = {known.topics[0].topic_id: [0, 1]}
-        first = ask_group(client, joining("one", ("shared",), group="waits"), HEARTBEAT)
-        kept = heartbeat("one", first.member_epoch, group="waits", owned=both)
-        ask_group(client, kept, HEARTBEAT)
+        one = Consumer(partial(ask_group, client), "one", "waits", topics=("shared",))
+        one.join()
+        # The group may learn of the topic after its first member has joined.
+        wait_until(lambda: one.beat() and one.has == both, "the member has both partitions", 30)
+        kept = heartbeat("one", one.epoch, group="waits", owned=both)
         ask_group(client, joining("two", ("shared",), group="waits"), HEARTBEAT)
 
         def is_kept() -> bool:
