@@ -268,7 +268,9 @@ class ConnectionKeys:
         "new connections a second, also as `listener.name.<listener>.<key>` and dynamically; more wait",
     )
     max_connections_per_ip = integer(
-        "max.connections.per.ip", "connections at once from one address, also dynamically"
+        "max.connections.per.ip",
+        "connections at once from one address, also dynamically; "
+        "of a broker with a controller in its process, either has as many",
     )
     max_connections_per_ip_overrides = Row(
         lambda value: parse_ip_overrides(str(value or "")),
