@@ -28,11 +28,6 @@ def agreed_version(
     return key, version if version >= max(first, lowest) else NO_VERSION
 
 
-def in_version(message: Message, version: int) -> Message:
-    """A request of REWRITES as this version carries it; most have one form for all versions."""
-    return REWRITES[type(message)](message, version)
-
-
 def _alter_partition(message: Message, version: int) -> Message:
     """Before version 3 an ISR has no broker epochs (KIP-903): the controller then checks none."""
     if version >= FIRST_ALTER_PARTITION_WITH_EPOCHS:
@@ -50,4 +45,5 @@ def _ids_alone(proposal: PartitionData) -> PartitionData:
     return replace(proposal, new_isr=isr, new_isr_with_epochs=[])
 
 
+# By kind, how a request is rewritten for a version; most kinds have one form for all versions.
 REWRITES: dict[type[Message], Callable[[Message, int], Message]] = {AlterPartitionRequest: _alter_partition}

@@ -20,7 +20,7 @@ from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.named_tuple import NamedTuple
 from kraftd.net.frame_receiver import FrameReceiver
-from kraftd.net.older_versions import NO_VERSION, REWRITES, agreed_version, in_version
+from kraftd.net.older_versions import NO_VERSION, REWRITES, agreed_version
 from kraftd.net.splitter import FrameError
 from kraftd.net.traffic import Traffic
 from kraftd.net.transport import Transport
@@ -246,15 +246,15 @@ class Channel:
             self._outbound.wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNSUPPORTED)
             return
         self._in_flight.append(_InFlight(tag, self._correlation_id, key, version, deadline_ms))
-        if self._timer is None:
-            self._watch()
+        self._watch()
         assert self._link is not None
         self._link.write(parts)
 
     def _frame(self, key: int, version: int, message: Message) -> list[Any]:
         self._correlation_id += 1
-        if type(message) in REWRITES:
-            message = in_version(message, version)
+        rewrite = REWRITES.get(type(message))
+        if rewrite is not None:
+            message = rewrite(message, version)
         return encode_request(key, version, self._correlation_id, self._outbound.client_id, message)
 
     # -- events of its link
