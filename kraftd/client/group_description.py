@@ -11,11 +11,10 @@ from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
 from kraftd.client.failures import NoLeader, Refused
 from kraftd.client.group_member import PROTOCOL_TYPE, decode_assignment
-from kraftd.client.group_offsets import GroupOffsets, Place
+from kraftd.client.group_offsets import GroupOffsets, Place, places_of
 from kraftd.client.group_waits import waits_of_classic, waits_of_consumer
 from kraftd.client.partition_reader import LATEST, PartitionReader
 from kraftd.client.share_offsets import fetch_share_offsets
-from kraftd.messages import consumer_group_describe_response, share_group_describe_response
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
@@ -32,7 +31,6 @@ DEAD, EMPTY = "Dead", "Empty"
 CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 # So a coordinator answers for a group of another kind, or where groups of this kind are not enabled.
 _ANOTHER_KIND = frozenset((ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION))
-_Assignment = consumer_group_describe_response.Assignment | share_group_describe_response.Assignment
 
 
 class Member(NamedTuple):
@@ -143,7 +141,7 @@ async def _consumer(connection: Connection, group: str) -> tuple[int, _Described
     answer = await connection.ask(ConsumerGroupDescribeRequest((group,)), ConsumerGroupDescribeResponse)
     found = answer.groups[0]
     members = tuple(
-        Member(one.member_id, one.instance_id, one.client_id, one.client_host, _places(one.assignment))
+        Member(one.member_id, one.instance_id, one.client_id, one.client_host, places_of(one.assignment))
         for one in found.members
     )
     waits_for = tuple(waits_of_consumer(found))
@@ -154,7 +152,7 @@ async def _share(connection: Connection, group: str) -> tuple[int, _Described]:
     answer = await connection.ask(ShareGroupDescribeRequest((group,)), ShareGroupDescribeResponse)
     found = answer.groups[0]
     members = tuple(
-        Member(one.member_id, None, one.client_id, one.client_host, _places(one.assignment))
+        Member(one.member_id, None, one.client_id, one.client_host, places_of(one.assignment))
         for one in found.members
     )
     return found.error_code, _Described(SHARE, found.group_state, found.assignor_name, members)
@@ -193,10 +191,6 @@ async def _log_end(cluster: Cluster, place: Place) -> int | None:
     except (NoLeader, Refused):
         return None
     return int(found.offset)
-
-
-def _places(assignment: _Assignment) -> tuple[Place, ...]:
-    return tuple((one.topic_name, index) for one in assignment.topic_partitions for index in one.partitions)
 
 
 def assigned_places(assignment: bytes) -> tuple[Place, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
@@ -23,10 +24,20 @@ from kraftd.messages.offset_fetch_response import OffsetFetchResponse
 from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 
+if TYPE_CHECKING:
+    from kraftd.messages import consumer_group_describe_response, share_group_describe_response
+
+    Assignment = consumer_group_describe_response.Assignment | share_group_describe_response.Assignment
+
 Place = tuple[str, int]  # a topic's name and the index of a partition
 
 BY_NAME = 9  # the last version of both APIs with topic names instead of ids
 _ALSO_AGAIN = frozenset((ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+
+
+def places_of(assignment: Assignment) -> tuple[Place, ...]:
+    """The partitions of an assignment in the description of a group."""
+    return tuple((one.topic_name, index) for one in assignment.topic_partitions for index in one.partitions)
 
 
 class Committed(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from kraftd.client.group_offsets import Place
-from kraftd.messages.consumer_group_describe_response import Assignment, DescribedGroup, Member
+from kraftd.client.group_offsets import Place, places_of
+from kraftd.messages.consumer_group_describe_response import DescribedGroup, Member
 
 PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
 MAX_PLACES = 5  # that are named
@@ -27,12 +27,12 @@ def waits_of_consumer(group: DescribedGroup) -> Iterator[str]:
     if group.assignment_epoch < group.group_epoch:
         yield f"the target of epoch {group.group_epoch}; that of epoch {group.assignment_epoch} is computed"
     heirs: dict[Place, list[Member]] = defaultdict(list)
-    held = {place for one in group.members for place in _places(one.assignment)}
+    held = {place for one in group.members for place in places_of(one.assignment)}
     for member in group.members:
-        for place in _places(member.target_assignment) - _places(member.assignment):
+        for place in {*places_of(member.target_assignment)} - {*places_of(member.assignment)}:
             heirs[place].append(member)
     for member in group.members:
-        has, target = _places(member.assignment), _places(member.target_assignment)
+        has, target = {*places_of(member.assignment)}, {*places_of(member.target_assignment)}
         kept = has - target
         if kept:
             names = sorted({_name(heir) for place in kept for heir in heirs[place]})
@@ -48,11 +48,6 @@ def waits_of_consumer(group: DescribedGroup) -> Iterator[str]:
 
 def _name(member: Member) -> str:
     return f"{member.client_id} ({member.member_id})"
-
-
-def _places(assignment: Assignment) -> frozenset[Place]:
-    parts = assignment.topic_partitions
-    return frozenset((one.topic_name, index) for one in parts for index in one.partitions)
 
 
 def _shown(places: Iterable[Place]) -> str:
