@@ -210,7 +210,6 @@ class LogCleaner:
         offsets = found.first_uncleanable - found.first_dirty
         enough = ceil(offsets / load_factor) + 1  # a table that is not needed is not made
         keys = KeyOffsets(most_keys, min(slots, enough), settings.secret)
-        self.cleans = chosen.key
         return Cleaning(log, found, keys, producers, now_ms, pause, settings.io_bytes)
 
     def cleaned(self, chosen: Chosen, cleaning: Cleaning, elapsed_ms: int) -> WriteJob:

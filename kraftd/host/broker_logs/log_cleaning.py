@@ -155,6 +155,7 @@ class LogCleaning:
 
     def _begin(self, chosen: Chosen, now_ms: int) -> None:
         running = self._running = _Running(chosen, self._ports.timer.now_ms())
+        self.cleaner.cleans = chosen.key
 
         def pause(size_bytes: int) -> None:
             if running.is_given_up:
