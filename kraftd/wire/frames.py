@@ -89,8 +89,7 @@ def parse_response(key: int, version: int, frame: Buffer) -> tuple[ResponseHeade
     ApiVersions may be answered in version 0 by a side that does not know the version asked in.
     Raises ProtocolError.
     """
-    is_flexible = version >= FIRST_FLEXIBLE_RESPONSE.get(key, NO_VERSION)
-    header, at = decode_prefix(ResponseHeader, 1 if is_flexible else 0, frame)
+    header, at = decode_prefix(ResponseHeader, response_header_version(key, version), frame)
     cls = response_class(key)
     try:
         return header, decode(cls, version, frame, at)

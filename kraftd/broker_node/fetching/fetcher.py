@@ -206,9 +206,7 @@ class Fetcher:
             return
         if self._delayed:
             self._end_delays(now_ms)
-        wanted = {}
-        for key in self._take_changed():
-            wanted[key] = self._wanted(key, now_ms)
+        wanted = {key: self._wanted(key, now_ms) for key in self._take_changed()}
         topics, forgotten = self.session.request(wanted)
         if not self.session.named and not forgotten:
             return
@@ -267,11 +265,11 @@ class Fetcher:
         followed = self.followed.get(key)
         if followed is None:
             return None
-        partition = followed.partition
-        if followed.high_watermark > partition.log_end_offset and self._node.is_held_back(followed.hosted):
+        if followed.lag and self._node.is_held_back(followed.hosted):
             self._delayed[key] = now_ms + RECHECK_MS
         if followed.state is not State.FETCHING or key in self._delayed:
             return None
+        partition = followed.partition
         epoch = partition.epochs.latest
         return FetchPartition(
             key[1],
@@ -348,9 +346,10 @@ class Fetcher:
             diverging = OffsetAndEpoch(data.diverging_epoch.end_offset, data.diverging_epoch.epoch)
             self._truncate(key, followed, diverged(partition, diverging))
         else:
-            self._append(key, followed, partition, data)
+            self._append(key, followed, data)
 
-    def _append(self, key: Key, followed: Followed, partition: Partition, data: PartitionData) -> None:
+    def _append(self, key: Key, followed: Followed, data: PartitionData) -> None:
+        partition = followed.partition
         followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
         records = data.records or b""
         self._node.fetched(followed.hosted, len(records))

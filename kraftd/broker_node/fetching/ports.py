@@ -7,7 +7,6 @@ from typing import Protocol
 
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.fetching.fetchers import fetch_version
-from kraftd.broker_node.lifecycle import BrokerLifecycle
 from kraftd.broker_node.own_requests import OwnRequests
 from kraftd.broker_node.partitions.replicas import Hosted, Replicas
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
@@ -31,10 +30,12 @@ class Node(Protocol):
     now_ms: int
     view: ClusterView
     outbox: Outbox
-    lifecycle: BrokerLifecycle
     own_requests: OwnRequests
     replicas: Replicas
     replication_quotas: ReplicationQuotas
+
+    @property
+    def identity(self) -> tuple[int, int]: ...
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None: ...
 
@@ -45,7 +46,7 @@ class NodePorts:
     """See `kraftd.broker_node.fetching.fetcher.FetcherPorts`."""
 
     def __init__(self, node: Node, static: NodeConfig) -> None:
-        self._node, self._node_id = node, node.view.node_id
+        self._node = node
         self._listener = inter_broker_listener(static)
         self.follow_up, self.go_on = node.follow_up, node.go_on
 
@@ -57,7 +58,7 @@ class NodePorts:
         return self._node.now_ms
 
     def identity(self) -> tuple[int, int]:
-        return self._node_id, self._node.lifecycle.broker_epoch
+        return self._node.identity
 
     def fetch_version(self) -> int:
         levels, _ = self._node.view.finalized_features
@@ -84,7 +85,7 @@ class NodePorts:
             if config.throttled_followers != NONE_THROTTLED:
                 node.replication_quotas.follower.record(hosted, size_bytes)
             hosted.traffic.replication_bytes_in += size_bytes
-            if adding and self._node_id in adding:
+            if adding and node.view.node_id in adding:
                 node.replicas.traffic.reassignment_bytes_in += size_bytes
 
     def log(self, level: str, text: str, **fields: object) -> None:
