@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from kraftd.ground.destination import Destination
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.named_tuple import NamedTuple
@@ -38,17 +39,6 @@ MAX_RESPONSE_BYTES = 104_857_600
 LOGIN_AGAIN_RATIO = 0.85  # of a session's life, as Kafka's clients at the earliest
 
 
-class Address(NamedTuple):
-    """A node and its address. Bootstrap servers have an id of -2 or below."""
-
-    node_id: int
-    host: str
-    port: int
-
-    def __repr__(self) -> str:
-        return f"{self.node_id} at {self.host}:{self.port}"
-
-
 class Failure(Enum):
     """The reason why a request got no answer."""
 
@@ -66,10 +56,10 @@ class Handler(Protocol):
     def failed(self, tag: Hashable, failure: Failure) -> None:
         """The request of that tag gets no answer."""
 
-    def lost(self, address: Address, reason: str) -> None:
+    def lost(self, address: Destination, reason: str) -> None:
         """The connection was refused, or lost by the other side; called before its requests fail."""
 
-    def silent(self, address: Address, reason: str) -> None:
+    def silent(self, address: Destination, reason: str) -> None:
         """No answer came in time, or no connection; called before the requests fail."""
 
 
@@ -86,7 +76,7 @@ class Wiring(Protocol):
 
     def call_later_ms(self, delay_ms: int, function: Callable[[], object]) -> Timer: ...
 
-    def open(self, address: Address, link: Link) -> None:
+    def open(self, address: Destination, link: Link) -> None:
         """Begin to connect with the link as protocol; `link.not_opened(why)` if it cannot."""
 
 
@@ -145,9 +135,9 @@ class Outbound:
         self.times = times
         self.login = login  # begins a login if servers want one
         self.traffic = Traffic()
-        self._channels: dict[Address, Channel] = {}
+        self._channels: dict[Destination, Channel] = {}
 
-    def send(self, tag: Hashable, address: Address, message: Message, version: int | None = None) -> None:
+    def send(self, tag: Hashable, address: Destination, message: Message, version: int | None = None) -> None:
         """Send a request, at most in a version; exactly one of `answered` and `failed` follows with this
         tag.
         """
@@ -156,7 +146,7 @@ class Outbound:
             channel = self._channels[address] = Channel(self, address)
         channel.send(tag, message, version)
 
-    def served(self, address: Address) -> frozenset[int] | None:
+    def served(self, address: Destination) -> frozenset[int] | None:
         """The APIs that the other side serves; None while unknown."""
         channel = self._channels.get(address)
         return None if channel is None or channel.versions is None else frozenset(channel.versions)
@@ -176,7 +166,7 @@ class Outbound:
 class Channel:
     """One destination: its connection, if any, and its requests."""
 
-    def __init__(self, outbound: Outbound, address: Address) -> None:
+    def __init__(self, outbound: Outbound, address: Destination) -> None:
         self.address = address
         self.versions: dict[int, tuple[int, int]] | None = None  # of the other side, once known
         self._agreed: dict[tuple[type[Message], int | None], tuple[int, int]] = {}  # see `agreed_version`

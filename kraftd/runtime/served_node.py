@@ -8,9 +8,10 @@ from typing import Protocol
 
 from kraftd.answers.effects import Answered, ImageReached, MetadataMoved, SendToNode
 from kraftd.answers.node import AnsweringNode
+from kraftd.ground.destination import Destination
 from kraftd.ground.event import Event
 from kraftd.host.executors.answering_executor import AnsweringExecutor
-from kraftd.net.outbound import Address, Failure, Outbound, Times
+from kraftd.net.outbound import Failure, Outbound, Times
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine, LogLine
 from kraftd.requests.events import CallHandedOver, FramesReceived
@@ -144,8 +145,7 @@ class ServedNode(ConnectionWire):
             times = self._times_of.get(effect.channel, self._times)
             outbound = Outbound(key[1], SOFTWARE, self, road.wiring, times, road.login)
             self._outbounds[key] = outbound
-        address = Address(to.node_id, to.host, to.port)
-        outbound.send(effect.request_id, address, effect.message, effect.version)
+        outbound.send(effect.request_id, to, effect.message, effect.version)
 
     def hand_over(self, call: Call) -> None:
         self.executor.timer.call_soon(self._process.step, CallHandedOver(call))
@@ -158,9 +158,9 @@ class ServedNode(ConnectionWire):
     def failed(self, tag: Hashable, failure: Failure) -> None:
         self.executor.step(Answered(tag, None))  # type: ignore[arg-type]
 
-    def lost(self, address: Address, reason: str) -> None: ...
+    def lost(self, address: Destination, reason: str) -> None: ...
 
-    def silent(self, address: Address, reason: str) -> None: ...
+    def silent(self, address: Destination, reason: str) -> None: ...
 
     def __repr__(self) -> str:
         return f"<ServedNode on {', '.join(sorted(self.listeners))}: {self.node!r}>"

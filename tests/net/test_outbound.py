@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from kraftd.ground.destination import Destination
 from kraftd.messages import alter_partition_request as alter_partition
 from kraftd.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftd.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kraftd.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftd.messages.vote_response import VoteResponse
-from kraftd.net.outbound import Address, Failure, Link, Outbound, Times
+from kraftd.net.outbound import Failure, Link, Outbound, Times
 from kraftd.net.splitter import FrameSplitter
 from kraftd.wire.api import ApiKey
 from kraftd.wire.codec import decode
@@ -24,7 +25,7 @@ from kraftd.wire.message import Message
 from testkit.memory_transport import MemoryTransport
 
 TIMES = Times(2000, 50, 500)
-PEER = Address(2, "127.0.0.1", 9093)
+PEER = Destination(2, "127.0.0.1", 9093)
 PRE_VOTE = VoteRequest(
     "cluster", 2, [TopicData("__cluster_metadata", [PartitionData(0, 3, 1, pre_vote=True)])]
 )
@@ -70,7 +71,7 @@ class World:
         self._timers.append(Timer(self.ms + delay_ms, function))
         return self._timers[-1]
 
-    def open(self, address: Address, link: Link) -> None:
+    def open(self, address: Destination, link: Link) -> None:
         assert address == PEER
         self.opened.append(link)
 
@@ -82,10 +83,10 @@ class World:
     def failed(self, tag: Hashable, failure: Failure) -> None:
         self.notified.append(("failed", tag, failure))
 
-    def lost(self, address: Address, reason: str) -> None:
+    def lost(self, address: Destination, reason: str) -> None:
         self.notified.append(("lost", address.node_id))
 
-    def silent(self, address: Address, reason: str) -> None:
+    def silent(self, address: Destination, reason: str) -> None:
         self.silences.append(reason)
 
     @property

@@ -10,7 +10,7 @@ import structlog
 from kraftd.ground.destination import Destination
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.messages.vote_request import VoteRequest
-from kraftd.net.outbound import Address, Link, Times
+from kraftd.net.outbound import Link, Times
 from kraftd.raft.effects import Send
 from kraftd.raft.events import ConnectionLost, SendFailed
 from kraftd.runtime.peers.sending import QuorumPeers
@@ -22,7 +22,7 @@ class Wiring:
     """A loop that does nothing by itself."""
 
     def __init__(self) -> None:
-        self.links: dict[Address, Link] = {}
+        self.links: dict[Destination, Link] = {}
 
     def now_ms(self) -> int:
         return 0
@@ -33,7 +33,7 @@ class Wiring:
     def call_later_ms(self, delay_ms: int, function: Callable[[], object]) -> Any:
         return None
 
-    def open(self, address: Address, link: Link) -> None:
+    def open(self, address: Destination, link: Link) -> None:
         self.links[address] = link
 
 
@@ -47,14 +47,14 @@ def quorum_peers() -> tuple[QuorumPeers, Wiring, list[Any]]:
 def test_the_core_is_notified_of_a_refused_connection_before_its_request() -> None:
     peers, wiring, events = quorum_peers()
     peers.send(Send(5, Destination(2, "127.0.0.1", 9094), VoteRequest()))
-    wiring.links[Address(2, "127.0.0.1", 9094)].not_opened("refused")
+    wiring.links[Destination(2, "127.0.0.1", 9094)].not_opened("refused")
     assert events == [ConnectionLost(2), SendFailed(5, ErrorCode.BROKER_NOT_AVAILABLE)]
 
 
 def test_the_end_of_a_connection_to_a_former_address_does_not_count_as_a_nodes_loss() -> None:
     peers, wiring, events = quorum_peers()
     peers.send(Send(5, Destination(2, "127.0.0.1", 9094), VoteRequest()))
-    old = wiring.links[Address(2, "127.0.0.1", 9094)]
+    old = wiring.links[Destination(2, "127.0.0.1", 9094)]
     old.connection_made(MemoryTransport())
     peers.send(Send(6, Destination(2, "127.0.0.1", 9999), VoteRequest()))
     old.connection_lost(None)

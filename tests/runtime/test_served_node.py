@@ -9,7 +9,7 @@ from kraftd.answers.effects import SendToNode
 from kraftd.ground.destination import Destination
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraftd.net.outbound import Address, Link, Times
+from kraftd.net.outbound import Link, Times
 from kraftd.runtime.peers.sending import Road
 from kraftd.runtime.served_node import ServedNode
 
@@ -36,7 +36,7 @@ class Wiring:
         self.delays_ms.append(delay_ms)
         return object()
 
-    def open(self, address: Address, link: Link) -> None:
+    def open(self, address: Destination, link: Link) -> None:
         self.opened.append(link)
 
 

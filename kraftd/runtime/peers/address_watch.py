@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from kraftd.controller_node.node import Node
+from kraftd.ground.destination import Destination
 from kraftd.host.checks.address_check import CORRECT, AddressCheck, Target
 from kraftd.messages.begin_quorum_epoch_request import (
     BeginQuorumEpochRequest,
@@ -19,7 +20,7 @@ from kraftd.messages.begin_quorum_epoch_request import (
     PartitionData,
     TopicData,
 )
-from kraftd.net.outbound import Address, Failure, Outbound, Times
+from kraftd.net.outbound import Failure, Outbound, Times
 from kraftd.raft.quorum.voters import listener_endpoint
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.peers.peer_watch import POLL_MS, poll_ms, until_tick_s
@@ -52,8 +53,8 @@ class AddressWatch:
         self._loop = loop
         name = f"raft-client-{node.identity.node_id}"
         self.outbound = Outbound(name, SOFTWARE, self, wiring, Times(), login)
-        self._in_flight: dict[Address, Target] = {}
-        self._reasons: dict[Address, str] = {}
+        self._in_flight: dict[Destination, Target] = {}
+        self._reasons: dict[Destination, str] = {}
         self._timer = loop.call_later(POLL_MS / 1000, self._check_due)
 
     def _check_due(self) -> None:
@@ -65,7 +66,7 @@ class AddressWatch:
             knows = core.leader_id is not None and leader is not None and core.leader_answers
             for target in self.check.due(self._targets(now_ms) if knows else (), now_ms):
                 assert leader is not None
-                address = Address(target.key.id, target.host, target.port)
+                address = Destination(target.key.id, target.host, target.port)
                 self._in_flight[address] = target
                 self.outbound.send(address, address, self._request(target, leader))
         for report in self.check.report(now_ms):
@@ -104,12 +105,12 @@ class AddressWatch:
     # -- outcomes
 
     def answered(self, tag: Hashable, message: Message) -> None:
-        assert isinstance(tag, Address)
+        assert isinstance(tag, Destination)
         self.check.answered(self._in_flight.pop(tag), message, self._clock.now_ms())
         self._close_if_idle()
 
     def failed(self, tag: Hashable, failure: Failure) -> None:
-        assert isinstance(tag, Address)
+        assert isinstance(tag, Destination)
         reason = self._reasons.pop(tag, "Connection refused")
         if failure is Failure.UNSUPPORTED:
             served = self.outbound.served(tag) or ()
@@ -119,10 +120,10 @@ class AddressWatch:
             self.check.failed(target, reason, self._clock.now_ms())
         self._close_if_idle()
 
-    def lost(self, address: Address, reason: str) -> None:
+    def lost(self, address: Destination, reason: str) -> None:
         self._reasons[address] = reason
 
-    def silent(self, address: Address, reason: str) -> None:
+    def silent(self, address: Destination, reason: str) -> None:
         self._reasons[address] = reason
 
     def _close_if_idle(self) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from kraftd.ground.destination import Destination
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterResponse
-from kraftd.net.outbound import Address, Failure, Outbound, Times
+from kraftd.net.outbound import Failure, Outbound, Times
 from kraftd.runtime.peers.sending import SOFTWARE, Road
 from kraftd.wire.message import Message
 
@@ -27,13 +28,13 @@ class ForeignCluster:
         self._troubles = troubles
         self._in_flight: set[Hashable] = set()
 
-    def ask(self, address: Address) -> None:
+    def ask(self, address: Destination) -> None:
         if address not in self._in_flight:
             self._in_flight.add(address)
             self.outbound.send(address, address, DescribeClusterRequest(endpoint_type=CONTROLLERS))
 
     def answered(self, tag: Hashable, message: Message) -> None:
-        assert isinstance(tag, Address) and isinstance(message, DescribeClusterResponse)
+        assert isinstance(tag, Destination) and isinstance(message, DescribeClusterResponse)
         if not message.error_code:
             self._troubles.is_of_cluster(f"{tag.host}:{tag.port}", message.cluster_id)
         self._ended(tag)
@@ -41,10 +42,10 @@ class ForeignCluster:
     def failed(self, tag: Hashable, failure: Failure) -> None:
         self._ended(tag)
 
-    def lost(self, address: Address, reason: str) -> None:
+    def lost(self, address: Destination, reason: str) -> None:
         """Do nothing: the next refusal asks again."""
 
-    def silent(self, address: Address, reason: str) -> None:
+    def silent(self, address: Destination, reason: str) -> None:
         """Do nothing: the next refusal asks again."""
 
     def stop(self) -> None:

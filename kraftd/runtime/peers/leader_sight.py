@@ -10,10 +10,11 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from kraftd.controller_node.node import Node
+from kraftd.ground.destination import Destination
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.metrics.state.sight import Sight
-from kraftd.net.outbound import Address, Failure, Outbound, Times
+from kraftd.net.outbound import Failure, Outbound, Times
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.peers.sending import SOFTWARE, LoopWiring
 from kraftd.security.sasl.mechanism import ClientExchange
@@ -54,14 +55,14 @@ class LeaderSight:
             return
         if self._waiting is None:
             self._waiting = self._loop.create_future()
-            address = Address(core.leader_id, leader.host, leader.port)
+            address = Destination(core.leader_id, leader.host, leader.port)
             self._outbound.send(address, address, _REQUEST)
         await asyncio.wait([self._waiting], timeout=WAIT_S)
 
     # -- outcomes
 
     def answered(self, tag: Hashable, message: Message) -> None:
-        assert isinstance(tag, Address) and isinstance(message, DescribeQuorumResponse)
+        assert isinstance(tag, Destination) and isinstance(message, DescribeQuorumResponse)
         partition: Any = message.topics[0].partitions[0] if message.topics else None
         error = message.error_code or (partition.error_code if partition else ErrorCode.UNKNOWN_SERVER_ERROR)
         if error:
@@ -72,16 +73,16 @@ class LeaderSight:
         self._wake()
 
     def failed(self, tag: Hashable, failure: Failure) -> None:
-        assert isinstance(tag, Address)
+        assert isinstance(tag, Destination)
         self._end(tag, failure=self._reason or failure.name.lower().replace("_", " "))
 
-    def lost(self, address: Address, reason: str) -> None:
+    def lost(self, address: Destination, reason: str) -> None:
         self._reason = reason
 
-    def silent(self, address: Address, reason: str) -> None:
+    def silent(self, address: Destination, reason: str) -> None:
         self._reason = reason
 
-    def _end(self, address: Address, failure: str) -> None:
+    def _end(self, address: Destination, failure: str) -> None:
         self.latest = Sight(address.node_id, self._clock.now_ms(), failure=failure)
         self._reason = ""
         self._wake()

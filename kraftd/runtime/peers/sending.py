@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from kraftd.ground.destination import Destination
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.named_tuple import NamedTuple
-from kraftd.net.outbound import Address, Failure, Link, Outbound, Timer, Times, Wiring
+from kraftd.net.outbound import Failure, Link, Outbound, Timer, Times, Wiring
 from kraftd.net.tls.source import TlsSource
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -62,12 +63,12 @@ class LoopWiring:
     def call_later_ms(self, delay_ms: int, function: Callable[[], object]) -> Timer:
         return self._loop.call_later(delay_ms / 1000, function)
 
-    def open(self, address: Address, link: Link) -> None:
+    def open(self, address: Destination, link: Link) -> None:
         task = self._loop.create_task(self._open(address, link))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
-    async def _open(self, address: Address, link: Link) -> None:
+    async def _open(self, address: Destination, link: Link) -> None:
         try:
             tls: dict[str, Any] = {}
             if self._tls is not None:
@@ -104,17 +105,16 @@ class QuorumPeers:
         self._step = step
         self._received = received
         self._log = log
-        self._last: dict[int, Address] = {}  # the last address of each node
-        self._in_flight: dict[Hashable, Address] = {}  # by the tag of each request that is under way
+        self._last: dict[int, Destination] = {}  # the last address of each node
+        self._in_flight: dict[Hashable, Destination] = {}  # by the tag of each request that is under way
         self._troubles = troubles
         # Gets the address of a node in a cluster whose id is not known yet.
-        self.on_foreign_node: Callable[[Address], None] = lambda _: None
+        self.on_foreign_node: Callable[[Destination], None] = lambda _: None
 
     def send(self, effect: raft_effects.Send) -> None:
         to = effect.destination
-        address = self._last[to.node_id] = Address(to.node_id, to.host, to.port)
-        self._in_flight[effect.send_id] = address
-        self.outbound.send(effect.send_id, address, effect.message)
+        self._last[to.node_id] = self._in_flight[effect.send_id] = to
+        self.outbound.send(effect.send_id, to, effect.message)
 
     def answered(self, tag: Hashable, message: Message) -> None:
         address = self._in_flight.pop(tag)
@@ -127,10 +127,10 @@ class QuorumPeers:
         self._in_flight.pop(tag, None)
         self._step(raft_events.SendFailed(tag, _ERRORS[failure]))  # type: ignore[arg-type]
 
-    def silent(self, address: Address, reason: str) -> None:
+    def silent(self, address: Destination, reason: str) -> None:
         self._troubles.unreachable(address.node_id, _at(address), reason)
 
-    def lost(self, address: Address, reason: str) -> None:
+    def lost(self, address: Destination, reason: str) -> None:
         self._log.debug("connection lost", node=address.node_id, at=_at(address), reason=reason)
         self._troubles.unreachable(address.node_id, _at(address), reason)
         if self._last[address.node_id] == address:  # the loss of a connection to an old address means nothing
@@ -147,8 +147,7 @@ class ControllerPeer:
         self._step = step
 
     def send(self, effect: SendToController) -> None:
-        to = effect.destination
-        self.outbound.send(effect.request_id, Address(to.node_id, to.host, to.port), effect.message)
+        self.outbound.send(effect.request_id, effect.destination, effect.message)
 
     def answered(self, tag: Hashable, message: Message) -> None:
         self._step(ControllerAnswered(tag, message))  # type: ignore[arg-type]
@@ -156,10 +155,10 @@ class ControllerPeer:
     def failed(self, tag: Hashable, failure: Failure) -> None:
         self._step(ControllerAnswered(tag, None))  # type: ignore[arg-type]
 
-    def lost(self, address: Address, reason: str) -> None: ...
+    def lost(self, address: Destination, reason: str) -> None: ...
 
-    def silent(self, address: Address, reason: str) -> None: ...
+    def silent(self, address: Destination, reason: str) -> None: ...
 
 
-def _at(address: Address) -> str:
+def _at(address: Destination) -> str:
     return f"{address.host}:{address.port}"
