@@ -12,11 +12,14 @@ from kraftd.client.connection import Connection
 from kraftd.client.failures import NoLeader, Refused
 from kraftd.client.group_member import PROTOCOL_TYPE, decode_assignment
 from kraftd.client.group_offsets import GroupOffsets, Place, places_of
-from kraftd.client.group_waits import waits_of_classic, waits_of_consumer
+from kraftd.client.group_waits import ends_by_itself, waits_of_classic, waits_of_consumer
 from kraftd.client.partition_reader import LATEST, PartitionReader
 from kraftd.client.share_offsets import fetch_share_offsets
+from kraftd.configdef.resources import GROUP_RESOURCE
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.messages.describe_configs_response import DescribeConfigsResponse
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
@@ -27,6 +30,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import ProtocolError
 
+SESSION_KEY = "consumer.session.timeout.ms"
 DEAD, EMPTY = "Dead", "Empty"
 CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 # So a coordinator answers for a group of another kind, or where groups of this kind are not enabled.
@@ -68,7 +72,9 @@ class GroupPartition(NamedTuple):
 
 
 class GroupState(NamedTuple):
-    """A group; `coordinator` is an address, `protocol` the assignor. waits_for: what its rebalance lacks."""
+    """A group; `coordinator` is an address, `protocol` the assignor. waits_for: what its rebalance lacks.
+    wait_ends: when a wait for members is over, if they do nothing; empty without one.
+    """
 
     group: str
     kind: str
@@ -78,6 +84,7 @@ class GroupState(NamedTuple):
     members: tuple[Member, ...]
     partitions: tuple[GroupPartition, ...]
     waits_for: tuple[str, ...] = ()
+    wait_ends: str = ""
 
     @property
     def lag(self) -> int:
@@ -92,6 +99,7 @@ class _Described(NamedTuple):
     protocol: str
     members: tuple[Member, ...]
     waits_for: tuple[str, ...] = ()
+    wait_ends: str = ""
 
 
 async def describe_group(cluster: Cluster, group: str) -> GroupState:
@@ -134,6 +142,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupState:
             for owner in owners.get(place, [None])
         ),
         described.waits_for,
+        described.wait_ends,
     )
 
 
@@ -145,7 +154,17 @@ async def _consumer(connection: Connection, group: str) -> tuple[int, _Described
         for one in found.members
     )
     waits_for = tuple(waits_of_consumer(found))
-    return found.error_code, _Described(CONSUMER, found.group_state, found.assignor_name, members, waits_for)
+    wait_ends = ends_by_itself(await _session_ms(connection, group)) if waits_for else ""
+    described = _Described(CONSUMER, found.group_state, found.assignor_name, members, waits_for, wait_ends)
+    return found.error_code, described
+
+
+async def _session_ms(connection: Connection, group: str) -> int | None:
+    """The session timeout of a group's members; None if the broker does not tell it."""
+    wanted = DescribeConfigsResource(GROUP_RESOURCE, group, (SESSION_KEY,))
+    answer = await connection.ask(DescribeConfigsRequest([wanted]), DescribeConfigsResponse)
+    values = [one.value for result in answer.results for one in result.configs if one.name == SESSION_KEY]
+    return int(values[0]) if values and values[0] else None
 
 
 async def _share(connection: Connection, group: str) -> tuple[int, _Described]:

@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from kraftd.client.group_offsets import Place, places_of
+from kraftd.client.open_transactions import duration_text
 from kraftd.messages.consumer_group_describe_response import DescribedGroup, Member
 
 PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
 MAX_PLACES = 5  # that are named
+_REBALANCE_TIMEOUT = "after its rebalance timeout, which is max.poll.interval.ms of a consumer"
 _OF_CLASSIC = {
-    PREPARING: "its members to join again; one that does not is removed after its rebalance timeout, "
-    "which is max.poll.interval.ms of a consumer",
-    COMPLETING: "the assignment that one of its members, the leader, computes and sends",
+    PREPARING: f"its members to join again; one that does not is removed {_REBALANCE_TIMEOUT}",
+    COMPLETING: "the assignment that one of its members, the leader, computes and sends; members that do not "
+    "ask for theirs are removed after their rebalance timeout",
 }
 
 
@@ -44,6 +46,17 @@ def waits_of_consumer(group: DescribedGroup) -> Iterator[str]:
             yield f"{_name(member)} to take {_shown(free)} with its next heartbeat"
         elif member.member_epoch < group.assignment_epoch and has == target:
             yield f"{_name(member)} of epoch {member.member_epoch} to hear of epoch {group.assignment_epoch}"
+
+
+def ends_by_itself(session_ms: int | None) -> str:
+    """When the wait for a member of the consumer protocol is over. session_ms is None if it is not known.
+
+    Coordinators tell neither when a member's last heartbeat came, nor its rebalance timeout.
+    """
+    within = "its session timeout" if session_ms is None else duration_text(session_ms)
+    return (
+        f"A member is removed if it is silent for {within}, or still keeps partitions {_REBALANCE_TIMEOUT}."
+    )
 
 
 def _name(member: Member) -> str:

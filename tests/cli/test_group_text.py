@@ -69,6 +69,6 @@ def test_a_rebalance_names_the_members_that_it_waits_for__kip848(
 
 
 def test_what_a_rebalance_waits_for_is_shown_above_the_partitions(capsys: pytest.CaptureFixture[str]) -> None:
-    show_group(group(None, None)._replace(waits_for=("a\nb to join", "others")))
+    show_group(group(None, None)._replace(waits_for=("a\nb to join", "others"), wait_ends="It ends."))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1:4] == ["The rebalance waits for:", "  a\\u000ab to join", "  others"]
+    assert lines[1:5] == ["The rebalance waits for:", "  a\\u000ab to join", "  others", "It ends."]

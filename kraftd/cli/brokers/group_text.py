@@ -22,6 +22,8 @@ def show_group(state: GroupState) -> None:
         click.echo("The rebalance waits for:")
     for one in state.waits_for:
         click.echo(f"  {visible_cell(one)}")
+    if state.wait_ends:
+        click.echo(state.wait_ends)
     columns = 4 if any(member.instance_id is not None for member in state.members) else 3
     of_members = ("CLIENT", "HOST", "MEMBER", "INSTANCE")[:columns]
     if state.partitions:

@@ -119,6 +119,7 @@ def _as_dict(state: GroupState) -> dict[str, Any]:
         "coordinator": state.coordinator,
         "lag": state.lag,
         "waits_for": list(state.waits_for),
+        "wait_ends": state.wait_ends or None,
         "members": [
             {
                 "member_id": one.member_id,
