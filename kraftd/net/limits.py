@@ -28,6 +28,7 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     max_connections_per_ip_overrides: Mapping[str, int] = {}  # by the peer's address as text
     max_connections_by_listener: Mapping[str, int] = {}  # listener.name.<listener>.max.connections
     controller_listeners: frozenset[str] = frozenset()  # an address counts for itself at these
+    listener_among_brokers: str = ""  # max_connections lets all in there; empty: clients have no other
     max_in_flight: int = 500  # queued.max.requests, a connection
     max_buffered_bytes: int = 67_108_864  # queued.max.request.bytes
     free_bytes: int = 65_536

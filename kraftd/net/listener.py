@@ -75,9 +75,8 @@ class Connections:
         """Count a connection that begins its handshake; return whether the limits allow it."""
         address = self._address(listener, host)
         of_host = self._by_ip[address] + self._shaking[address]
-        if len(self._open) + self._shaking_count >= self._limit_of(host) or of_host >= self.counts.of_address(
-            host
-        ):
+        of_all = len(self._open) + self._shaking_count
+        if of_all >= self._limit_of(listener, host) or of_host >= self.counts.of_address(host):
             self.refused += 1
             return False
         self._shaking[address] += 1
@@ -95,8 +94,13 @@ class Connections:
     def _address(self, listener: str, host: str) -> Address:
         return listener in self.limits.controller_listeners, host
 
-    def _limit_of(self, host: str) -> int:
-        """How many connections of all hosts may be open when this host opens one more."""
+    def _limit_of(self, listener: str, host: str) -> int:
+        """How many connections of all hosts may be open when this host opens one more at a listener.
+
+        That among brokers has no limit but that of the process, as in Kafka.
+        """
+        if listener == self.limits.listener_among_brokers:
+            return self.limits.openable_connections
         return self.counts.of_all() if self._is_known(host) else self.counts.for_strangers()
 
     def sweep(self, now_ms: int) -> list[Connection]:
@@ -124,13 +128,16 @@ class Connections:
         return closed + self._close_excess()
 
     def _close_excess(self) -> list[Connection]:
-        """Close the connections that were silent longest, if a dynamic config now allows fewer in all; none
-        of nodes of the quorum.
+        """Close the connections that were silent longest, if more are open than are allowed in all: after a
+        dynamic config, or beside those among brokers. None of nodes of the quorum, or among brokers.
         """
         excess = len(self._open) - self.counts.of_all()
         if excess <= 0:
             return []
-        strangers = [one for one in self._open.values() if not self._is_known(one.peer[0])]
+        exempt = self.limits.listener_among_brokers
+        strangers = [
+            one for one in self._open.values() if one.listener != exempt and not self._is_known(one.peer[0])
+        ]
         strangers.sort(key=lambda one: one.last_read_ms)
         for connection in strangers[:excess]:
             connection.close("more connections are open than max.connections allows")
@@ -144,7 +151,7 @@ class Connections:
         """The reason to refuse a new connection (empty: logged since the last sweep); None to accept it."""
         host, name = connection.peer[0], connection.listener
         address = self._address(name, host)
-        if len(self._open) >= self._limit_of(host):
+        if len(self._open) >= self._limit_of(name, host):
             limit = f"{len(self._open)} connections are open, the limit"
         elif self._by_ip[address] >= (most := self.counts.of_address(host)):
             limit = f"{host} has {self._by_ip[address]} connections, and may have {most}"

@@ -193,6 +193,7 @@ def limits(config: DaemonConfig) -> Limits:
         max_connections_per_ip_overrides=overrides_by_address(config),
         max_connections_by_listener=config.connections_by_listener,
         controller_listeners=frozenset(map(str.upper, config.controller_listener_names)),
+        listener_among_brokers=config.listener_among_brokers,
         max_in_flight=config.queued_max_requests,
         max_buffered_bytes=buffered if buffered > 0 else defaults.max_buffered_bytes,
         idle_ms=config.connections_max_idle_ms,

@@ -247,6 +247,20 @@ def test_connections_over_the_limit_are_closed_until_others_end() -> None:
     assert not peer.connect()[1].closed
 
 
+def test_brokers_connect_among_themselves_over_the_limit_and_clients_make_room() -> None:
+    peer = Peer(max_connections=2, openable_connections=4, listener_among_brokers="BROKERS")
+    clients = [peer.connect(listener="CLIENTS")[0] for _ in range(2)]
+    assert peer.connections.begin_handshake("BROKERS", "127.0.0.1")
+    peer.connections.end_handshake("BROKERS", "127.0.0.1")
+    assert not peer.connect(listener="BROKERS")[1].closed
+    assert peer.connect(listener="CLIENTS")[1].closed
+    peer.connections.sweep(0)  # sees what each has sent
+    assert peer.connections.sweep(1) == clients[:1]
+    clients[0].connection_lost(None)
+    assert not any(peer.connect(listener="BROKERS")[1].closed for _ in range(2))
+    assert peer.connect(listener="BROKERS")[1].closed, "the process may open no more"
+
+
 def test_a_flood_of_refused_connections_is_logged_once_per_sweep() -> None:
     peer = Peer(max_connections=1)
     peer.connect()
