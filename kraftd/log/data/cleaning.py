@@ -13,6 +13,7 @@ changes before `replace_segments`; what an end of the process leaves, the next s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from kraftd.log.data.cleanable import REMEDY, Cleanable, groups, segments_from
 from kraftd.log.data.cleaned_transactions import CleanedTransactions
@@ -21,7 +22,7 @@ from kraftd.log.data.open_files import OpenFiles
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.data.transaction_index import AbortedTransaction, encode_aborted
 from kraftd.log.disk import Disk, File
-from kraftd.log.errors import CorruptStorage
+from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.segment import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
@@ -138,14 +139,25 @@ class Cleaning:
         return next(self._groups, None)
 
     def clean(self, group: Sequence[DataSegment]) -> DataSegment:
-        """Write, as `.cleaned` and durably, the segment that takes the place of a group."""
-        base_offset = group[0].base_offset
-        cleaned = DataSegment(base_offset, self._now_ms)
-        self.drop(cleaned)  # what a cleaning that was given up has left
+        """Write, as `.cleaned` and durably, the segment that takes the place of a group.
+
+        Nothing of it stays if that fails or is given up: it would keep a full disk full.
+        """
+        cleaned = DataSegment(group[0].base_offset, self._now_ms)
+        self.drop(cleaned)
+        try:
+            self._write(cleaned, group)
+        except Exception:
+            with suppress(StorageError):
+                self.drop(cleaned)
+            raise
+        return cleaned
+
+    def _write(self, cleaned: DataSegment, group: Sequence[DataSegment]) -> None:
         with _Files(self._disk) as files, _Files(self._disk, CLEANED_SUFFIX) as written:
             for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
                 written.opened(cleaned.path(self._directory, suffix))
-            cleaned.set_entries(0, 0, (-1, base_offset))
+            cleaned.set_entries(0, 0, (-1, cleaned.base_offset))
             output = _Output(cleaned, self._directory, self._settings.index_interval_bytes, written)
             for segment in group:
                 self._transactions.add(self._aborted_between(segment.base_offset, self._end_of(segment)))
@@ -161,7 +173,6 @@ class Cleaning:
             if aborted:
                 written.opened(cleaned.path(self._directory, TRANSACTION_INDEX_SUFFIX)).write(0, aborted)
             written.sync()
-        return cleaned
 
     def drop(self, cleaned: DataSegment) -> None:
         """Remove what `clean` wrote: the log has changed meanwhile. Blocks."""

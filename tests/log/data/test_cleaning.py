@@ -13,7 +13,7 @@ from kraftd.log.data.opening import Found
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.data.transaction_index import AbortedTransaction
-from kraftd.log.errors import CorruptStorage
+from kraftd.log.errors import CorruptStorage, DiskFull
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash
 from kraftd.log.segment import MAX_RELATIVE_OFFSET, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kraftd.wire.compaction import KeyOffsets
@@ -268,6 +268,30 @@ def test_a_cleaning_that_pauses_for_ever_can_be_given_up() -> None:
 
     with pytest.raises(InterruptedError):
         begun(log, pause)
+
+
+@pytest.mark.parametrize("error", [DiskFull, InterruptedError])
+def test_a_cleaning_that_fails_or_is_given_up_leaves_no_file(error: type[Exception]) -> None:
+    """A full disk that has what was cleaned so far would stay full."""
+    disk, log = new_log(settings=COMPACTED)
+    for number in range(20):
+        put(log, b"k%d" % number, b"kept")
+    before, is_given_up = names(disk), False
+
+    def pause(_: int) -> None:
+        if is_given_up:
+            raise InterruptedError
+
+    cleaning = begun(log, pause)
+    group = cleaning.next_group()
+    assert group is not None
+    is_given_up = error is InterruptedError
+    if error is DiskFull:
+        disk.capacity_bytes = 0
+        disk.capacity_bytes = (disk.room_for(1) or 0) + 20
+    with pytest.raises(error):
+        cleaning.clean(group)
+    assert names(disk) == before
 
 
 @pytest.mark.parametrize("is_power_lost", [False, True])
