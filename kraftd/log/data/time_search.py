@@ -49,8 +49,10 @@ def offset_for_timestamp(log: DataLog, timestamp_ms: int) -> FoundRecord | None:
 
 
 def max_timestamp(log: DataLog) -> FoundRecord | None:
-    """The first record with the largest timestamp of all; None without records. As in Kafka, also None if a
-    cleaning has removed the records of the batch that has it, and kept the batch.
+    """The first record with the largest timestamp of all, also if none has one; None without records.
+
+    As in Kafka, also None if a cleaning has removed the records of the batch that has it, and kept the batch.
+    The record may be below the log start, while its segment is there: Kafka looks no further, either.
 
     Raises CorruptStorage, StorageError.
     """
@@ -60,9 +62,7 @@ def max_timestamp(log: DataLog) -> FoundRecord | None:
         found = segment.max_time(directory, log.opened)
         if found[0] > largest[0]:
             newest, largest = segment, found
-    if largest[0] < 0:
-        return None
-    for batch in _batches(log, newest, max(largest[1], log.log_start)):
+    for batch in _batches(log, newest, largest[1]):
         if batch.header.max_timestamp_ms == largest[0]:
             first = _first(log, newest, batch, largest[0], 0, exact=True)
             return None if first is None else FoundRecord(first[1], first[0], batch.header.leader_epoch)
@@ -74,10 +74,17 @@ def _batches(log: DataLog, segment: DataSegment, start: int) -> Iterator[Batch]:
     at = [each.base_offset for each in log.segments].index(segment.base_offset)
     end = log.segments[at + 1].base_offset if at + 1 < len(log.segments) else log.log_end
     start = max(start, segment.base_offset)
-    while start < end and (data := log.read(start, _READ_BYTES, end)):
+    while start < end and (data := _read(log, start, end)):
         for batch in iter_batches(data, verify=False):
             yield batch
             start = batch.header.next_offset
+
+
+def _read(log: DataLog, start: int, end: int) -> bytes | memoryview | None:
+    """Some batches, also of below the log start while their segment is there."""
+    if start >= log.log_start:
+        return log.read(start, _READ_BYTES, end)
+    return log.cold_read(start, _READ_BYTES, end).read(log.opened, cached_only=False)
 
 
 def _first(

@@ -477,6 +477,13 @@ def test_offsets_are_found_by_time_in_segments_and_gaps() -> None:
     assert max_timestamp(log) == FoundRecord(3900, 117, 1)
     log.increment_log_start(31)
     assert offset_for_timestamp(log, 0) == FoundRecord(1000, 31, 1)
+    append(log, batch(120, 2, timestamp_ms=50))
+    log.increment_log_start(121)
+    assert max_timestamp(log) == FoundRecord(3900, 117, 1), "below the log start, as in Kafka"
+    _, log = new_log()
+    append(log, batch(0, 2, timestamp_ms=-1))
+    append(log, batch(2, 2, timestamp_ms=-1))
+    assert max_timestamp(log) == FoundRecord(-1, 0, 1), "of records without timestamps"
     _, log = new_log()
     assert max_timestamp(log) is None and offset_for_timestamp(log, 0) is None
     append(log, batch(0, 2, timestamp_ms=100))
