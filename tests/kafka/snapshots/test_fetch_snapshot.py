@@ -120,11 +120,13 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
 def froze_with_late_log(controller: Controller) -> bool:
     """Return whether the controller is frozen now, with a log that begins late and two snapshots.
 
-    While it runs, its retention may delete the older snapshot at any time.
+    While it runs, its retention may delete the older snapshot at any time, after the segments below it. A log
+    that begins behind its oldest snapshot is in the middle of that, and the next start ends it.
     """
     controller.freeze()
     directory = controller.metadata_dir
-    if first_segment(directory) > 0 and len(snapshots(directory)) > 1:
+    found = snapshots(directory)
+    if len(found) > 1 and 0 < first_segment(directory) <= found[0].offset:
         return True
     controller.thaw()
     return False
