@@ -144,7 +144,7 @@ class Cleaning:
         Nothing of it stays if that fails or is given up: it would keep a full disk full.
         """
         cleaned = DataSegment(group[0].base_offset, self._now_ms)
-        self.drop(cleaned)
+        self.drop(cleaned)  # what could not be removed the last time
         try:
             self._write(cleaned, group)
         except Exception:
