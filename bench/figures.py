@@ -148,7 +148,9 @@ FIGURES = {
     "whole_produce_10_us": Figure("whole Kafka: the same, 10 records", "us", 0, "2.5x"),
     "whole_produce_16_kib_us": Figure("whole Kafka: the same, 16 KiB", "us", 0, "2x"),
     "whole_produce_1_mib_us": Figure("whole Kafka: the same, 1 MiB", "us", 0, "1x"),
-    "whole_first_acknowledged_p50_ms": Figure("whole Kafka: an early record written, p50", "ms", 2, "2x"),
+    "whole_first_acknowledged_p50_ms": Figure(
+        "whole Kafka: an early record acknowledged by all, p50", "ms", 2, "2x"
+    ),
     "whole_first_acknowledged_p99_ms": Figure("whole Kafka: the same, p99", "ms", 2, "2x"),
     "whole_first_seen_p50_ms": Figure("whole Kafka: one of them seen by a consumer, p50", "ms", 2, "2x"),
     "whole_first_seen_p99_ms": Figure("whole Kafka: the same, p99", "ms", 2, "2x"),
