@@ -1,6 +1,6 @@
-"""Targets of groups: when one may be computed, and how those of large groups are, in slices.
+"""Targets of groups: when one may be computed; in slices for large groups and by custom assignors.
 
-While the slices of a large group run, its members keep the last target, as they do within the interval of
+While the slices run, its members keep the last target, as they do within the interval of
 assignments after it.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from kraftd.groups.consumer.assignors.spec import PARTITIONS_A_SLICE, Assigned, AssignorFailed, Slices
+from kraftd.groups.consumer.assignors.spec import PARTITIONS_A_SLICE, Assigned, AssignorFailed, Waits
 from kraftd.groups.modern_group import ModernGroup
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord, encode_value
@@ -23,6 +23,7 @@ FIRST_AT_ONCE = 5000  # partitions for the first member of a group
 FIRST_DELAY_MS = 1000  # else: members that start together share them, and none gives most of them up again
 RECORDS_A_SLICE = 100
 PARTITIONS_A_RECORD = 50  # more in a record cost as much as another record
+RETRY_MS = 10_000  # after an assignor has failed
 ASSIGNING = "assigning"  # the kind of the deadline of the next slice
 
 
@@ -32,7 +33,7 @@ class Planned(Protocol):
     @property
     def group(self) -> ModernGroup[Any]: ...
 
-    def compute(self) -> Slices[Assigned]:
+    def compute(self) -> Waits[Assigned]:
         """The partitions of each member, slice by slice."""
 
     def records(self, assigned: Assigned, computed_ms: int) -> Iterator[CoordinatorRecord]:
@@ -75,19 +76,21 @@ def assign_later(
     state.deadlines.schedule((ASSIGNING, group_id), state.now_ms + delay_ms, begin)
 
 
-def _run_slice(state: ShardState, plan: Planned, slices: Slices[Assigned]) -> Outcome:
+def _run_slice(state: ShardState, plan: Planned, slices: Waits[Assigned]) -> Outcome:
     group = plan.group
     if not _is_present(state, group):
         return Outcome()
     try:
-        next(slices)
+        delay_ms = next(slices) or 1
     except StopIteration as end:
         records = _with_pauses(plan.records(end.value, state.now_ms))
         _go_on(state, group, partial(_write_slice, state, plan, records))
         return Outcome()
     except AssignorFailed:
-        return Outcome()  # the last target stays; a heartbeat begins another one
-    _go_on(state, group, partial(_run_slice, state, plan, slices))
+        # The last target stays. Once that is over, a heartbeat begins another one.
+        _go_on(state, group, Outcome, RETRY_MS)
+        return Outcome()
+    _go_on(state, group, partial(_run_slice, state, plan, slices), delay_ms)
     return Outcome()
 
 
@@ -136,5 +139,7 @@ def _is_present(state: ShardState, group: ModernGroup[Any]) -> bool:
     return present is group
 
 
-def _go_on(state: ShardState, group: ModernGroup[Any], action: partial[Outcome]) -> None:
-    state.deadlines.schedule((ASSIGNING, group.group_id), state.now_ms + 1, action)
+def _go_on(
+    state: ShardState, group: ModernGroup[Any], action: Callable[[], Outcome], delay_ms: int = 1
+) -> None:
+    state.deadlines.schedule((ASSIGNING, group.group_id), state.now_ms + delay_ms, action)

@@ -8,11 +8,11 @@ from typing import Any
 from kraftd.configdef.node import NodeConfig
 from kraftd.groups.consumer.assignors import ASSIGNORS, RANGE, UNIFORM
 from kraftd.groups.consumer.assignors.custom import Custom
-from kraftd.groups.consumer.assignors.spec import Assignor
+from kraftd.groups.consumer.assignors.spec import Assignor, AssignorFailed
+from kraftd.runtime.children.assignor import OutsideAssignor
+from kraftd.runtime.children.assignor_process import GROUP, KEY
 from kraftd.runtime.entry_points import load_entry_point
 
-KEY = "group.consumer.assignors"
-GROUP = "kraftd.assignor"
 _PACKAGE = "org.apache.kafka.coordinator.group.assignor"
 _OF_CLASSES = {f"{_PACKAGE}.UniformAssignor": UNIFORM, f"{_PACKAGE}.RangeAssignor": RANGE}
 
@@ -29,7 +29,8 @@ def load_assignors(static: NodeConfig, properties: Mapping[str, str], log: Any) 
 
 
 def _custom(name: str, properties: Mapping[str, str], log: Any) -> Custom:
-    def failed(error: Exception) -> None:
-        log.error("an assignor failed", assignor=name, error=repr(error), exc_info=error)
+    def failed(group_id: str, failure: AssignorFailed) -> None:
+        log.error("an assignor failed", assignor=name, group=group_id, error=str(failure))
 
-    return Custom(name, load_entry_point(KEY, name, GROUP, properties), failed)
+    load_entry_point(KEY, name, GROUP, properties)  # a fault of it shows at the start
+    return Custom(name, OutsideAssignor(name, properties), failed)

@@ -1,7 +1,7 @@
-"""When a new target is computed: at once for most groups, in slices for large ones.
+"""When a new target is computed: at once for most groups, in slices for large ones and by custom assignors.
 
-While the slices of a large group run, its members keep the last target, as they do within
-`consumer.assignment.interval.ms` of it.
+While the slices run, the members keep the last target, as they do within `consumer.assignment.interval.ms` of
+it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from kraftd.ground.refusal import Refusal
 from kraftd.groups.assigning import (
     FIRST_AT_ONCE,
     assign_later,
@@ -18,7 +17,8 @@ from kraftd.groups.assigning import (
     partition_count,
 )
 from kraftd.groups.consumer.assignors import ASSIGNORS, UNIFORM
-from kraftd.groups.consumer.assignors.spec import NOTHING, Assignor, AssignorFailed, Partitions, finish
+from kraftd.groups.consumer.assignors.custom import Custom
+from kraftd.groups.consumer.assignors.spec import NOTHING, Assignor, Partitions, finish
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import PARTITION_BYTES, Member
 from kraftd.groups.consumer.settings import assignment_interval_ms
@@ -27,7 +27,6 @@ from kraftd.groups.consumer.target import Plan
 from kraftd.groups.modern_group import is_homogeneous
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
-from kraftd.wire.error_code import ErrorCode
 
 
 def new_target(
@@ -42,13 +41,12 @@ def new_target(
 
     is_recounted: if not, Kafka's subscription type is that of before the change: a member that joins with no
     subscription may get a part in the target, of which it takes nothing.
-    Raises Refusal.
     """
     if not is_due(state, group):
         return None
-    if is_large(state, group) or (
-        not group.members and has_many(state, topics_after(group, member, updated))
-    ):
+    assignor = assignor_of(state, preferred_assignor(group.assignors, member.assignor, updated.assignor))
+    is_new_and_large = not group.members and has_many(state, topics_after(group, member, updated))
+    if is_large(state, group) or is_new_and_large or isinstance(assignor, Custom):
         assign_later(state, group.group_id, partial(begin, state, group.group_id))
         return None
     holder_id = group.static_members.get(updated.instance_id or "")
@@ -60,13 +58,8 @@ def new_target(
         homogeneous = is_homogeneous(regexes, topics, count)
     else:
         homogeneous = group.is_homogeneous()
-    assignor = assignor_of(state, preferred_assignor(group.assignors, member.assignor, updated.assignor))
     plan = Plan(group, epoch, assignor, homogeneous, state.metadata, updated, replaced_id)
-    try:
-        assigned = finish(plan.compute())
-    except AssignorFailed as failure:
-        text = f"Failed to compute a new target assignment for epoch {epoch}: {failure}"
-        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text) from failure
+    assigned = finish(plan.compute())
     return list(plan.records(assigned, state.now_ms)), assigned.get(updated.member_id, NOTHING)
 
 

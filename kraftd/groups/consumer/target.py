@@ -18,6 +18,7 @@ from kraftd.groups.consumer.assignors.spec import (
     MemberSpec,
     Partitions,
     Slices,
+    Waits,
 )
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
@@ -54,19 +55,19 @@ class Plan(Struct, frozen=True):
             return self.group.target(self.replaced_id)
         return self.group.target(member_id)
 
-    def compute(self) -> Slices[Assigned]:
+    def compute(self) -> Waits[Assigned]:
         """The partitions of each member, slice by slice."""
         members = self.members()
-        yield
+        yield None
         topics = SubscribedTopics(self.group.resolved, self.metadata)
         specs: dict[str, MemberSpec] = {}
         for number, (member_id, member) in enumerate(members.items(), 1):
             assigned = self.assigned_to(member_id)
             specs[member_id] = MemberSpec(member.instance_id, topics.of(member), assigned)
             if number % MEMBERS_A_SLICE == 0:
-                yield
+                yield None
         yield from single_owners(self.group, specs)
-        spec = GroupSpec(specs, self.is_homogeneous, topics.partition_counts())
+        spec = GroupSpec(specs, self.is_homogeneous, topics.partition_counts(), self.group.group_id)
         assigned_now = yield from self.assignor(spec)
         return {member_id: assigned_now.get(member_id, NOTHING) for member_id in members}
 

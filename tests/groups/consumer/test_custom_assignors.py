@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 import pytest
 
 from kraftd.groups import assigning
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.consumer.assignors.custom import Custom
+from kraftd.groups.consumer.assignors.custom import Custom, called
 from kraftd.groups.consumer.assignors.spec import GroupSpec
-from kraftd.wire.error_code import ErrorCode
-from tests.groups.consumer.members import HEARTBEAT, Consumer, joining, partitions, settle
+from tests.groups.consumer.members import Consumer, settle
 from tests.groups.desk import Desk
 
 
@@ -45,13 +45,23 @@ def beyond_the_end(group: GroupSpec) -> dict[str, Any]:
     return {member_id: {one.topic_ids[0]: {4}} for member_id, one in group.members.items()}
 
 
+def by_half(group: GroupSpec) -> dict[str, Any]:
+    return {member_id: {one.topic_ids[0]: {0.5}} for member_id, one in group.members.items()}
+
+
+def nothing_at_all(_: GroupSpec) -> None:
+    return None
+
+
 def broken(_: GroupSpec) -> dict[str, Any]:
     raise ValueError("a fault")
 
 
-def desk_of(rule: Callable[[GroupSpec], Any]) -> tuple[Desk, list[Exception]]:
-    failures: list[Exception] = []
-    assignors = {"own": Custom("own", rule, failures.append)}
+def desk_of(rule: Callable[[GroupSpec], Any]) -> tuple[Desk, list[str]]:
+    failures: list[str] = []
+    assignors = {
+        "own": Custom("own", partial(called, rule), lambda group, why: failures.append(f"{group}: {why}"))
+    }
     desk = Desk(
         GroupConfig(
             group_consumer_assignment_interval_ms=0,
@@ -84,43 +94,54 @@ def test_its_target_is_the_group_s(
     ("rule", "text"),
     [
         (to_a_stranger, "there is no member stranger"),
-        (of_another_topic, f"member m1 is not subscribed to topic {bytes(16).hex()}"),
+        (of_another_topic, f"is not subscribed to topic {bytes(16).hex()}"),
         (beyond_the_end, "has no partition 4"),
-        (broken, "ValueError"),
+        (to_everyone, "has two members, m"),
+        (by_half, "'float' object cannot be interpreted as an integer"),
+        (nothing_at_all, "it returned no partitions by member, but NoneType"),
+        (broken, "ValueError('a fault')"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_written(
+def test_one_that_fails_leaves_the_last_target_and_is_asked_again_later(
     rule: Callable[[GroupSpec], Any], text: str
 ) -> None:
-    desk, failures = desk_of(rule)
-    answer = desk.ask(joining("m1"), HEARTBEAT)
-    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert answer.error_message.startswith(
-        "Failed to compute a new target assignment for epoch 2: assignor own: "
-    )
-    assert answer.error_message.endswith(text)
-    assert len(failures) == 1
-    assert not desk.logs[0]
-
-
-def test_a_partition_of_two_members_is_refused_and_the_last_target_stays() -> None:
-    desk, failures = desk_of(to_everyone)
-    first = Consumer(desk.ask, "m1")
-    assert list(partitions(first.join()).values()) == [[0]]
-    answer = desk.ask(joining("m2"), HEARTBEAT)
-    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert "has two members, m" in answer.error_message
-    assert first.beat().error_code == 0
-    assert first.count() == 1
-    assert len(failures) == 1
-
-
-def test_one_that_fails_for_a_large_group_leaves_the_last_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, failures = desk_of(to_everyone)
+    rules = [everything_to_the_last]
+    desk, failures = desk_of(lambda group: rules[-1](group))
     first, second = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")
     first.join()
-    monkeypatch.setattr(assigning, "AT_ONCE", 0)
+    desk.wait(20)
+    settle(first)
+    rules.append(rule)
     assert second.join().error_code == 0
     desk.wait(20)
-    assert (first.beat().error_code, first.count(), second.count()) == (0, 1, 0)
-    assert failures
+    assert len(failures) == 1
+    assert failures[0].startswith("g: ")
+    assert text in failures[0]
+    for _ in range(3):
+        assert (first.beat().error_code, second.beat().error_code) == (0, 0)
+        desk.wait(20)
+    assert (first.count(), second.count(), len(failures)) == (4, 0, 1)
+    rules.pop()
+    desk.wait(assigning.RETRY_MS)
+    first.beat()
+    desk.wait(20)
+    settle(first, second)
+    assert (first.count(), second.count(), len(failures)) == (0, 4, 1)
+
+
+def test_one_that_takes_long_holds_nothing_up() -> None:
+    waits = [1000] * 30
+
+    def slow(group: GroupSpec) -> Generator[int, None, dict[str, Any]]:
+        while waits:
+            yield waits.pop()
+        return everything_to_the_last(group)
+
+    desk, failures = desk_of(slow)
+    first = Consumer(desk.ask, "m1")
+    first.join()
+    desk.wait(29_000)
+    assert (first.beat().error_code, first.count(), len(waits)) == (0, 0, 1)
+    desk.wait(2_010)
+    settle(first)
+    assert (first.count(), failures) == (4, [])

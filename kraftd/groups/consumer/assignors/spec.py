@@ -15,6 +15,7 @@ Partitions = Mapping[Uuid, AbstractSet[int]]  # by topic id
 Assigned = dict[str, Partitions]  # by member id
 T = TypeVar("T")
 Slices = Generator[None, None, T]
+Waits = Generator[int | None, None, T]  # slices; a number is the time in ms until the next one is worthwhile
 
 PARTITIONS_A_SLICE = 2000
 MEMBERS_A_SLICE = 200
@@ -43,12 +44,13 @@ class GroupSpec(Struct, frozen=True):
     members: dict[str, MemberSpec]
     is_homogeneous: bool
     partition_counts: Mapping[Uuid, int]
+    group_id: str = ""
 
 
-Assignor = Callable[[GroupSpec], Slices[Assigned]]
+Assignor = Callable[[GroupSpec], Waits[Assigned]]
 
 
-def finish(slices: Slices[T]) -> T:
+def finish(slices: Waits[T]) -> T:
     """Run all slices at once; return the result."""
     while True:
         try:
