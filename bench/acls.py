@@ -15,7 +15,7 @@ from bench.figures import Figures
 from bench.measure import Plan
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.metadata.state import AclState
-from kraftd.runtime.daemon import GC_THRESHOLDS
+from kraftd.runtime.garbage import THRESHOLDS
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.security.principals import Principal
@@ -71,7 +71,7 @@ def of_kraftd(known: list[AclState], questions: list[tuple[str, str]]) -> tuple[
     """CPU milliseconds of a load, microseconds of a decision, the number of allowed questions, and the
     microseconds of a question about any topic.
     """
-    gc.set_threshold(*GC_THRESHOLDS)  # as a daemon sets them
+    gc.set_threshold(*THRESHOLDS)  # those of a daemon, within a callback
     loads = []
     for _ in range(LOADS):
         began = time.process_time()

@@ -30,7 +30,7 @@ from kraftd.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kraftd.messages.offset_commit_value import OffsetCommitValue
-from kraftd.runtime.daemon import GC_THRESHOLDS
+from kraftd.runtime.garbage import THRESHOLDS
 from kraftd.wire.codec import decode, encode_bytes
 from testkit.keyed_batches import keyed_batch
 
@@ -170,7 +170,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3, help="of which the best counts")
     parser.add_argument("--count", type=int, default=100_000, help="of heartbeats and of commits")
     options = parser.parse_args()
-    gc.set_threshold(*GC_THRESHOLDS)  # as in the daemon
+    gc.set_threshold(*THRESHOLDS)  # those of a daemon, within a callback
     print(f"heartbeats a CPU second        {best(options.runs, lambda: heartbeats(options.count)):>10,.0f}")
     print(f"commits a CPU second           {best(options.runs, lambda: commits(options.count)):>10,.0f}")
     for name, count, record in (

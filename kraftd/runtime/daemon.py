@@ -8,7 +8,6 @@ answered.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -42,6 +41,7 @@ from kraftd.runtime.connections.acceptor import Acceptor
 from kraftd.runtime.connections.binding import bind, bind_metrics
 from kraftd.runtime.entry_points import EntryPointError
 from kraftd.runtime.file_modes import START_FILES, wider_files, wider_modes
+from kraftd.runtime.garbage import GarbageCollections
 from kraftd.runtime.peers.peer_watch import CannotJoin, QuorumLives
 from kraftd.runtime.policies import load_policies
 from kraftd.runtime.randomness import SystemRandomness
@@ -55,9 +55,6 @@ from kraftd.types import Endpoint, uuid_text
 if TYPE_CHECKING:
     from kraftd.runtime.reporting.metrics_listener import Watch
 
-# Collections can be rare: nearly all long-lived objects are frozen, or are structs without cycles.
-# One visits 15,000 young objects, or 45,000 with older ones, in a few milliseconds; that of all is rarest.
-GC_THRESHOLDS = (15_000, 1, 1_200)
 STOPPING = "stopping"
 
 Announce = Callable[[str, tuple[Endpoint, ...]], None]
@@ -460,15 +457,14 @@ class Daemon:
         return self.exit_code
 
     def _loaded(self) -> None:
-        """Freeze all live objects once the metadata is loaded, without a collection before: that would take
-        too long, and hardly any object is garbage.
-        """
+        """Once the metadata is loaded, begin what had to wait for it."""
         self.runner.on_loaded = None
         if self._begin_late is not None and not self._stopping:
             self._begin_late()
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
-        gc.enable()
+        garbage = GarbageCollections(self.loop.call_soon, self.runner.loop_hold_times.note)
+        garbage.begin()
+        if not self._stopping:
+            self.runner.after_step = garbage.look
 
     def _loop_fault(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log an exception that a callback did not handle; the loop goes on."""

@@ -291,8 +291,8 @@ class DataLog(LogState):
         """Whole batches from the one that holds offset, or follows it, on: at least one, as many as fit into
         max_bytes and a segment, none that reaches past end_offset. Empty if there is none.
 
-        With cached_only: None if the disk would be waited for; `cold_read` then reads in a thread. Raises
-        OffsetOutOfRange, CorruptStorage.
+        With cached_only: None if the disk would be waited for, or much would be copied from the page cache.
+        `cold_read` then reads in a thread. Raises OffsetOutOfRange, CorruptStorage.
         """
         self._is_read = True
         end_offset = self.log_end if end_offset is None else min(end_offset, self.log_end)

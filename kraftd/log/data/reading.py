@@ -14,6 +14,7 @@ from kraftd.wire.batch import HEADER_BYTES, CorruptBatch
 from kraftd.wire.records import ENGINE
 
 _CHUNK_BYTES = 8 << 10
+AT_ONCE_BYTES = 2 << 20  # a copy of more from the page cache takes the event loop over 3 ms
 _START = Struct(">qi")  # base offset, length of what follows it
 _LAST_OFFSET_DELTA = Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
@@ -53,7 +54,7 @@ def select(data: bytes | memoryview, offset: int, max_bytes: int, end_offset: in
 
 class SegmentRead(NamedTuple):
     """A read of one segment, whose batches end at end_position and before limit_offset. With cached_only it
-    does not wait for the disk.
+    does not wait for the disk, and leaves what is over AT_ONCE_BYTES to a thread.
     """
 
     segment: DataSegment
@@ -66,7 +67,7 @@ class SegmentRead(NamedTuple):
     cached_only: bool = False
 
     def batches(self, offset: int, max_bytes: int, end_offset: int) -> bytes | memoryview | None:
-        """See `select`; empty if the segment has no such batch, None if the disk would be waited for.
+        """See `select`; empty if the segment has no such batch, None if it is left to a thread.
 
         Raises CorruptStorage.
         """
@@ -101,6 +102,8 @@ class SegmentRead(NamedTuple):
         return b""
 
     def _read(self, position: int, size_bytes: int) -> bytes | memoryview | None:
+        if self.cached_only and size_bytes > AT_ONCE_BYTES:
+            return None
         file = self.opened(self.segment.path(self.directory))
         data = file.read_cached(position, size_bytes) if self.cached_only else file.read(position, size_bytes)
         if data is not None and len(data) < size_bytes:
@@ -169,7 +172,7 @@ class ColdRead(NamedTuple):
         return found
 
     def read(self, opened: Opener, *, cached_only: bool) -> bytes | memoryview | None:
-        """What `run` returns; with cached_only, None if the disk would be waited for."""
+        """What `run` returns; with cached_only, None if it is left to a thread."""
         last = len(self.segments) - 1
         for at, segment in enumerate(self.segments):
             if segment.base_offset >= self.end_offset:

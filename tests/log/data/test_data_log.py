@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.opening import Found
+from kraftd.log.data.reading import AT_ONCE_BYTES
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.data.time_search import FoundRecord, max_timestamp, offset_for_timestamp
@@ -398,6 +399,16 @@ def test_a_read_that_would_wait_for_the_disk_is_left_to_a_thread() -> None:
     cold = log.cold_read(3, 1000, 6)
     assert bytes(cold.run(disk.open)) == batch(3, 3)
     assert cold.cut_count == log.cut_count
+
+
+def test_a_large_read_from_the_page_cache_is_left_to_a_thread() -> None:
+    disk, log = new_log(settings=DataLogSettings())
+    for offset in range(4):
+        append(log, batch(offset, size=AT_ONCE_BYTES // 2))
+    assert len(log.read(0, AT_ONCE_BYTES * 3 // 4, cached_only=True) or b"") > AT_ONCE_BYTES // 2
+    assert log.read(0, 2 * AT_ONCE_BYTES, cached_only=True) is None
+    assert len(log.cold_read(0, 2 * AT_ONCE_BYTES, 4).run(disk.open)) > AT_ONCE_BYTES
+    assert log.read(3, 2 * AT_ONCE_BYTES, cached_only=True), "near the end there is little to read"
 
 
 def test_batches_are_kept_in_memory_once_the_log_is_read() -> None:
