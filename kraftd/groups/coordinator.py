@@ -31,7 +31,7 @@ from kraftd.groups.call import Call, Metadata
 from kraftd.groups.classic.join import Joining
 from kraftd.groups.classic.membership import described, heartbeat, leave, sync
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.consumer.describing import described_consumer_group, refused_consumer_group, visible_group
+from kraftd.groups.consumer.describing import describe_consumer_groups
 from kraftd.groups.consumer.fencing import leave as leave_consumer_group
 from kraftd.groups.consumer.heartbeat import Heartbeat
 from kraftd.groups.consumer.validation import check_heartbeat
@@ -54,8 +54,6 @@ from kraftd.groups.share.effects import LatestOffsetsFound, ShareCoordinatorsAns
 from kraftd.groups.state import ShardState
 from kraftd.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
-from kraftd.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
@@ -376,22 +374,15 @@ class GroupCoordinator(GroupShards):
         self.respond(call, DescribeGroupsResponse(groups=rows))
 
     def consumer_group_describe(self, call: Call, request: ConsumerGroupDescribeRequest, now_ms: int) -> None:
-        refused: list[DescribedConsumerGroup] = []
-        rows: list[DescribedConsumerGroup] = []
-        for group_id in request.group_ids:
-            if not self.serves_consumer_groups():
-                rows.append(refused_consumer_group(group_id, ErrorCode.UNSUPPORTED_VERSION))
-            elif not self.may(call, AclOperation.DESCRIBE, group_id):
-                refused.append(refused_consumer_group(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-            elif not group_id:
-                rows.append(refused_consumer_group(group_id, ErrorCode.INVALID_GROUP_ID))
-            else:
-                try:
-                    state = self.shard_of(group_id, now_ms).state
-                    rows.append(visible_group(call, described_consumer_group(state, group_id)))
-                except Refusal as error:
-                    rows.append(refused_consumer_group(group_id, error.code))
-        self.respond(call, ConsumerGroupDescribeResponse(groups=refused + rows))
+        self.respond(call, at_once(describe_consumer_groups(self, call, request, now_ms)))
+
+    def describing(
+        self, call: Call, request: ConsumerGroupDescribeRequest | ShareGroupDescribeRequest, now_ms: int
+    ) -> Slices[Message]:
+        """The answer to the description of groups that may have very many members, in slices."""
+        if isinstance(request, ShareGroupDescribeRequest):
+            return self.share.describing(call, request, now_ms)
+        return describe_consumer_groups(self, call, request, now_ms)
 
     def list_groups(self, call: Call, request: ListGroupsRequest, now_ms: int) -> None:
         self.respond(call, at_once(self.listing(call, request, now_ms)))

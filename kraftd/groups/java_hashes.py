@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import TypeVar
 
-from kraftd.ground.pace import Sliced, Slices
+from kraftd.ground.pace import Sliced, Slices, at_once
 
 MOST_BUCKETS = 1 << 30
 LEAST_BUCKETS = 16
 _FIBONACCI = -7046029254386353131
 _MIXED_AT_ONCE = 16_384  # partitions
+_HASHED_AT_ONCE = 1000
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -62,8 +63,9 @@ class HashTable(dict[K, V]):
     buckets: how many Kafka makes it with, a power of two. It only ever grows.
     """
 
+    __slots__ = ("_buckets", "_computed", "_hash_of")
+
     def __init__(self, hash_of: Callable[[K], int], buckets: int = LEAST_BUCKETS) -> None:
-        super().__init__()
         self._hash_of = hash_of
         self._buckets = buckets
         self._computed: dict[K, None] = {}
@@ -84,8 +86,18 @@ class HashTable(dict[K, V]):
         return value
 
     def in_order(self) -> list[K]:
+        return at_once(self.begin_order())
+
+    def begin_order(self) -> Slices[list[K]]:
+        """As `in_order`, slice by slice. The keys must not change meanwhile."""
         keys = [*reversed(self._computed), *(key for key in self if key not in self._computed)]
-        return sorted(keys, key=lambda key: _bucket(self._hash_of(key), self._buckets))
+        found: list[int] = []
+        for start in range(0, len(keys), _HASHED_AT_ONCE):
+            some = keys[start : start + _HASHED_AT_ONCE]
+            found += [_bucket(self._hash_of(key), self._buckets) for key in some]
+            if len(keys) > _HASHED_AT_ONCE:
+                yield
+        return [keys[at] for at in sorted(range(len(keys)), key=found.__getitem__)]
 
 
 def new_map_buckets(expected: int) -> int:

@@ -168,13 +168,22 @@ def groups_described(world: World, asked: Asked) -> Outcome:
     return Outcome(response=DescribeGroupsResponse(groups=rows))
 
 
+ANY_CALL = Call("any", 0)
+
+
 def consumer_groups_described(world: World, asked: Asked) -> Outcome:
-    rows = [described_consumer_group(world.state, one) for one in asked.arguments[0].split(",")]
+    rows = [
+        at_once(described_consumer_group(world.state, ANY_CALL, one)) for one in asked.arguments[0].split(",")
+    ]
     return Outcome(response=ConsumerGroupDescribeResponse(groups=rows))
 
 
 def share_groups_described(world: World, asked: Asked) -> Outcome:
-    rows = [described_share_group(world.state, one) for one in asked.arguments[0].split(",") if one]
+    rows = [
+        at_once(described_share_group(world.state, ANY_CALL, one))
+        for one in asked.arguments[0].split(",")
+        if one
+    ]
     return Outcome(response=ShareGroupDescribeResponse(groups=rows) if rows else "[]")
 
 

@@ -178,6 +178,15 @@ class GroupCoordination(Coordination):
         call.settled = False
         yield from self._node.boundary.answer_in_slices(call, response)
 
+    def describe_in_slices(self, call: Call) -> Work:
+        """Answer a ConsumerGroupDescribe or a ShareGroupDescribe."""
+        response: Any = yield from self.coordinator.describing(
+            self.new_call(call), call.message, self._node.wall_ms
+        )
+        self._add_operations(call, response)
+        call.settled = False
+        yield from self._node.boundary.answer_in_slices(call, response)
+
     def serves(self, group_id: str) -> bool:
         """Return whether a group's partition is led here, and loaded."""
         self.follow_image()

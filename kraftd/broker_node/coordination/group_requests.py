@@ -20,6 +20,8 @@ def handle(node: BrokerNode, call: Call) -> Work | None:
         return node.groups.list_in_slices(call)
     if call.is_large:
         return node.groups.handle_in_pieces(call)
+    if call.key in (ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_DESCRIBE):
+        return node.groups.describe_in_slices(call)
     prepared = node.groups.prepared(call)
     if prepared is None:
         node.groups.handle(call)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FIRST_RETRY_MS, MAX_RETRY_MS = 100, 5_000
 PATIENCE_MS = 30_000  # about as long as Apache Kafka's brokers try
 PARTITION_US = 10  # of work: to find the coordinator of a share partition
+PARTITIONS_A_REQUEST = 300  # each request and each answer is handled in one callback
 
 Place = tuple[bytes, int]  # a topic id and a partition
 # What the next attempt may not meet any more; Apache Kafka's brokers retry these as well.
@@ -85,8 +86,11 @@ class Persister:
             by_leader.setdefault(leaders[partition], []).append((topic_id, index))
             if pace.spent(PARTITION_US):
                 yield
-        for leader, some in by_leader.items():
-            self._ask_one(asking, leader, some, retry_ms)
+        for leader, all_of_leader in by_leader.items():
+            for some in divided(all_of_leader, PARTITIONS_A_REQUEST):
+                if some is not all_of_leader:
+                    yield
+                self._ask_one(asking, leader, some, retry_ms)
 
     def _ask_one(self, asking: _Asking, leader: int | None, places: list[Place], retry_ms: int) -> None:
         def then(response: Any) -> None:
@@ -118,7 +122,7 @@ class Persister:
             if self._is_passing(place, error_of(row.error_code)):
                 passing.append(place)
             else:
-                asking.rows[place] = row
+                asking.take(place, row)
         if passing:
             self._later(asking, passing, {place: found[place] for place in passing}, retry_ms)
         asking.finish()
@@ -133,7 +137,8 @@ class Persister:
         """Ask again after a while; if that has been long enough, the refusals are the results."""
         now_ms = self._node.now_ms
         if now_ms + retry_ms > asking.begun_ms + PATIENCE_MS:
-            asking.rows.update(refused)
+            for place, row in refused.items():
+                asking.take(place, row)
             asking.finish()
             return
 
@@ -143,6 +148,13 @@ class Persister:
 
         self._retry_count += 1
         self._deadlines.schedule(self._retry_count, now_ms + retry_ms, again)
+
+
+def divided(places: list[Place], size: int) -> list[list[Place]]:
+    """Some at a time; the list itself if it is short."""
+    if len(places) <= size:
+        return [places]
+    return [places[first : first + size] for first in range(0, len(places), size)]
 
 
 class _Asking:
@@ -157,7 +169,7 @@ class _Asking:
             (topic.topic_id, row.partition): row for topic in request.topics for row in topic.partitions
         }
         self.rows: dict[Place, Any] = dict.fromkeys(self.asked)
-        self.is_over = False
+        self.left = len(self.rows)
 
     def part(self, places: list[Place]) -> Message:
         """The request for some of its partitions."""
@@ -175,10 +187,15 @@ class _Asking:
     def refused(self, places: list[Place], error: ErrorCode) -> dict[Place, Any]:
         return {place: self.refusal(place, error) for place in places}
 
+    def take(self, place: Place, row: Any) -> None:
+        """Note a result."""
+        self.left -= self.rows[place] is None
+        self.rows[place] = row
+
     def finish(self) -> None:
         """Answer, once every result is there."""
-        if not self.is_over and all(row is not None for row in self.rows.values()):
-            self.is_over = True
+        if self.left == 0:
+            self.left = -1
             self.then(self.response())
 
     def response(self) -> Message:

@@ -2,23 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.ground.pace import ROW_US, Pace, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call
-from kraftd.groups.consumer.assignors.spec import NOTHING
+from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import Member
+from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.state import ShardState
-from kraftd.messages.consumer_group_describe_response import Assignment, DescribedGroup, TopicPartitions
+from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraftd.messages.consumer_group_describe_response import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    TopicPartitions,
+)
 from kraftd.messages.consumer_group_describe_response import Member as DescribedMember
 from kraftd.wire.error_code import ErrorCode
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
-def described_consumer_group(state: ShardState, group_id: str) -> DescribedGroup:
-    """A consumer group with its members, what they have and what they are to have."""
+MEMBER_US = 10  # of work: a member, or a topic's authorization
+TOPICS_A_SLICE = 2000
+
+
+class Describing(Protocol):
+    """What serves consumer groups."""
+
+    def serves_consumer_groups(self) -> bool: ...
+    def may(self, call: Call, operation: AclOperation, group_id: str) -> bool: ...
+    def shard_of(self, key: str, now_ms: int) -> GroupShard: ...
+
+
+def describe_consumer_groups(
+    shards: Describing, call: Call, request: ConsumerGroupDescribeRequest, now_ms: int
+) -> Slices[ConsumerGroupDescribeResponse]:
+    """The answer to ConsumerGroupDescribe, in slices: groups may have very many members."""
+    refused: list[DescribedGroup] = []
+    rows: list[DescribedGroup] = []
+    for group_id in request.group_ids:
+        if not shards.serves_consumer_groups():
+            rows.append(DescribedGroup(ErrorCode.UNSUPPORTED_VERSION, group_id=group_id))
+        elif not shards.may(call, AclOperation.DESCRIBE, group_id):
+            refused.append(DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id))
+        elif not group_id:
+            rows.append(DescribedGroup(ErrorCode.INVALID_GROUP_ID, group_id=group_id))
+        else:
+            try:
+                state = shards.shard_of(group_id, now_ms).state
+                rows.append((yield from described_consumer_group(state, call, group_id)))
+            except Refusal as error:
+                rows.append(DescribedGroup(error.code, group_id=group_id))
+    return ConsumerGroupDescribeResponse(groups=refused + rows)
+
+
+def described_consumer_group(state: ShardState, call: Call, group_id: str) -> Slices[DescribedGroup]:
+    """A consumer group with its members, what they have and what they are to have.
+
+    Or a refusal, also if it has topics that the caller may not describe.
+    """
     group = state.timeline.committed_value(state.groups, group_id)
     if not isinstance(group, ConsumerGroup):
         reason = "not found" if group is None else "is not a consumer group"
@@ -26,38 +73,47 @@ def described_consumer_group(state: ShardState, group_id: str) -> DescribedGroup
         return DescribedGroup(ErrorCode.GROUP_ID_NOT_FOUND, message, group_id)
     facts = group.committed_facts()
     assignors = dict(state.timeline.committed_items(group.assignors))
-    return DescribedGroup(
+    row = DescribedGroup(
         group_id=group_id,
         group_state=group.state_name(),
         group_epoch=facts.epoch,
         assignment_epoch=facts.target_epoch,
         assignor_name=preferred_assignor(assignors) or state.config.group_consumer_assignors[0],
-        members=[
-            _member(state, group, member) for _, member in state.timeline.committed_items(group.members)
-        ],
     )
+    # All as of now, whatever changes between the slices.
+    members = [
+        (member, state.timeline.committed_value(group.targets, member_id) or NOTHING)
+        for member_id, member in state.timeline.committed_items(group.members)
+    ]
+    names: dict[bytes, str | None] = {}
+    pace = Pace()
+    for member, target in members:
+        yield from _name_topics(state, names, member, target)
+        row.members.append(_member(names, member, target))
+        count = sum(map(len, (*target.values(), *member.assigned.values())))
+        if pace.spent(MEMBER_US + count * ROW_US):
+            yield
+    for name in {name for name in names.values() if name is not None}:
+        if not call.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, name):
+            message = "The group has described topic(s) that the client is not authorized to describe."
+            return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message, group_id)
+        if pace.spent(MEMBER_US):
+            yield
+    return row
 
 
-def refused_consumer_group(group_id: str, error: ErrorCode) -> DescribedGroup:
-    return DescribedGroup(error, group_id=group_id)
+def _name_topics(
+    state: ShardState, names: dict[bytes, str | None], member: Member, target: Partitions
+) -> Slices[None]:
+    """Look up the names of a member's topics; None is that of one that is gone."""
+    for number, topic_id in enumerate((*target, *member.assigned, *member.revoking), 1):
+        if topic_id not in names:
+            names[topic_id] = state.metadata.topic_name(topic_id)
+        if number % TOPICS_A_SLICE == 0:
+            yield
 
 
-def visible_group(call: Call, group: DescribedGroup) -> DescribedGroup:
-    """The group, or a refusal if it has topics that the caller may not describe."""
-    names = {
-        topic.topic_name
-        for member in group.members
-        for assignment in (member.assignment, member.target_assignment)
-        for topic in assignment.topic_partitions
-    }
-    if all(call.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, name) for name in names):
-        return group
-    message = "The group has described topic(s) that the client is not authorized to describe."
-    return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message, group.group_id)
-
-
-def _member(state: ShardState, group: ConsumerGroup, member: Member) -> DescribedMember:
-    target = state.timeline.committed_value(group.targets, member.member_id) or NOTHING
+def _member(names: Mapping[bytes, str | None], member: Member, target: Partitions) -> DescribedMember:
     has: dict[bytes, list[int]] = {}
     for partitions in (member.assigned, member.revoking):
         for topic_id, epochs in partitions.items():
@@ -71,19 +127,18 @@ def _member(state: ShardState, group: ConsumerGroup, member: Member) -> Describe
         member.client_host,
         tuple(sorted(member.topics)),
         member.regex,
-        _assignment(state, has),
-        _assignment(state, target),
+        _assignment(names, has),
+        _assignment(names, target),
         CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
     )
 
 
-def _assignment(state: ShardState, partitions: Mapping[bytes, Iterable[int]]) -> Assignment:
+def _assignment(names: Mapping[bytes, str | None], partitions: Mapping[bytes, Collection[int]]) -> Assignment:
     """Partitions with the names of their topics; topics that are gone are left out."""
-    names = {topic_id: state.metadata.topic_name(topic_id) for topic_id in partitions}
     return Assignment(
         [
-            TopicPartitions(topic_id, name, tuple(partitions[topic_id]))
-            for topic_id, name in names.items()
-            if name is not None
+            TopicPartitions(topic_id, name, tuple(indexes))
+            for topic_id, indexes in partitions.items()
+            if (name := names[topic_id]) is not None
         ]
     )

@@ -7,6 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kraftd.acl import AclOperation
+from kraftd.ground.pace import Slices, at_once
 from kraftd.ground.refusal import Refusal
 from kraftd.groups import topics as known
 from kraftd.groups.call import Call
@@ -16,7 +17,7 @@ from kraftd.groups.outcome import Outcome
 from kraftd.groups.share.altering import Alteration, refused_alteration
 from kraftd.groups.share.asking import Asking
 from kraftd.groups.share.deleting import OffsetDeletion, refused_deletion
-from kraftd.groups.share.describing import described_share_group, visible_group
+from kraftd.groups.share.describing import described_share_group
 from kraftd.groups.share.group import ShareGroup
 from kraftd.groups.share.heartbeat import ShareHeartbeat, check_heartbeat
 from kraftd.groups.share.initializing import begin
@@ -100,6 +101,12 @@ class ShareGroupApis:
                 begin(self.shards, self.asking, group, beat.epoch, partitions)
 
     def describe(self, call: Call, request: ShareGroupDescribeRequest, now_ms: int) -> None:
+        self.shards.respond(call, at_once(self.describing(call, request, now_ms)))
+
+    def describing(
+        self, call: Call, request: ShareGroupDescribeRequest, now_ms: int
+    ) -> Slices[ShareGroupDescribeResponse]:
+        """The answer to ShareGroupDescribe, in slices: groups may have very many members."""
         refused: list[DescribedGroup] = []
         rows: list[DescribedGroup] = []
         for group_id in request.group_ids:
@@ -112,10 +119,10 @@ class ShareGroupApis:
             else:
                 try:
                     state = self.shards.shard_of(group_id, now_ms).state
-                    rows.append(visible_group(call, described_share_group(state, group_id)))
+                    rows.append((yield from described_share_group(state, call, group_id)))
                 except Refusal as error:
                     rows.append(DescribedGroup(error.code, error.code.message, group_id))
-        self.shards.respond(call, ShareGroupDescribeResponse(groups=refused + rows))
+        return ShareGroupDescribeResponse(groups=refused + rows)
 
     # Offsets
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from math import ceil
 
 from kraftd.groups.consumer.assignors.spec import (
-    PARTITIONS_A_SLICE,
     Assigned,
     GroupSpec,
     Growing,
@@ -32,6 +31,9 @@ from kraftd.groups.java_hashes import (
 SIMPLE = "simple"
 
 Place = tuple[Uuid, int]
+
+PLACES_A_SLICE = 500
+PLACES_SEEN_A_SLICE = 4000
 
 
 def assign_simply(spec: GroupSpec, assignable: Partitions) -> Slices[Assigned]:
@@ -67,12 +69,11 @@ def _assign_by_topic(spec: GroupSpec, assignable: Partitions) -> Slices[Assigned
 
 def places_of(spec: GroupSpec, topic_ids: Iterable[Uuid], assignable: Partitions) -> list[Place]:
     """The partitions that may be assigned, topic by topic."""
-    return [
-        (topic_id, index)
-        for topic_id in topic_ids
-        for index in range(spec.partition_counts[topic_id])
-        if index in assignable.get(topic_id, ())
-    ]
+    places: list[Place] = []
+    for topic_id in topic_ids:
+        known = assignable.get(topic_id, ())
+        places += [(topic_id, index) for index in range(spec.partition_counts[topic_id]) if index in known]
+    return places
 
 
 def place_hash(place: Place) -> int:
@@ -126,12 +127,12 @@ class _Dividing:
 
     def run(self, subscribed: frozenset[Uuid]) -> Slices[None]:
         yield from self._keep(subscribed)
-        self._revoke_overfilled()
-        yield
-        self._revoke_overshared()
-        yield
+        yield from self._revoke_overfilled()
+        yield from self._revoke_overshared()
         buckets = LEAST_BUCKETS if self.only is None else new_map_buckets(len(self.numbers))
-        for place in self.places:
+        for number, place in enumerate(self.places):
+            if number % PLACES_A_SLICE == 0:
+                yield
             if place not in self.members:
                 self.members.compute_absent(place, HashTable(int_hash, buckets))
         yield from self._give()
@@ -148,9 +149,9 @@ class _Dividing:
                 for index in copied_index_order(old.get(topic_id, ())):
                     self._note(number, (topic_id, index))
                     done += 1
-            if done >= PARTITIONS_A_SLICE:
-                done = 0
-                yield
+                    if done == PLACES_A_SLICE:
+                        done = 0
+                        yield
 
     def _note(self, number: int, place: Place) -> None:
         if place not in self.members:
@@ -165,20 +166,34 @@ class _Dividing:
         del self.has[number][place]
         self.growing.change(self.names[number])[place[0]].discard(place[1])
 
-    def _revoke_overfilled(self) -> None:
+    def _revoke_overfilled(self) -> Slices[None]:
+        done = 0
         for number, has in self.has.items():
             surplus = len(has) - self.wanted[number]
             if surplus > 0:
-                for place in has.in_order()[:surplus]:
+                done += len(has)
+                for count, place in enumerate((yield from has.begin_order())[:surplus], 1):
                     self._drop(number, place)
+                    if count % PLACES_A_SLICE == 0:
+                        yield
+                if done >= PLACES_A_SLICE:
+                    done = 0
+                    yield
 
-    def _revoke_overshared(self) -> None:
-        for place in self.members.in_order():
+    def _revoke_overshared(self) -> Slices[None]:
+        done = 0
+        for at, place in enumerate((yield from self.members.begin_order())):
+            if at % PLACES_SEEN_A_SLICE == 0:
+                yield
             members = self.members[place]
             surplus = len(members) - self.sharing
             if surplus > 0:
-                for number in members.in_order()[:surplus]:
+                done += len(members)
+                for number in (yield from members.begin_order())[:surplus]:
                     self._drop(number, place)
+                if done >= PLACES_A_SLICE:
+                    done = 0
+                    yield
 
     def _give(self) -> Slices[None]:
         """Give the partitions that have too few members to members that have too few partitions, in order.
@@ -189,9 +204,11 @@ class _Dividing:
             number for number in sorted(self.numbers) if len(self.has.get(number, ())) < self.wanted[number]
         ]
         turn, was_given, done = 0, False, 0
-        for place in self.members.in_order():
+        for at, place in enumerate((yield from self.members.begin_order())):
             if not unfilled:
                 return
+            if at % PLACES_SEEN_A_SLICE == 0:
+                yield
             members = self.members[place]
             missing = self.sharing - len(members)
             while missing > 0 and unfilled:
@@ -211,6 +228,6 @@ class _Dividing:
                 if len(self.has[number]) >= self.wanted[number]:
                     turn -= 1
                     del unfilled[turn]
-            if done >= PARTITIONS_A_SLICE:
+            if done >= PLACES_A_SLICE:
                 done = 0
                 yield

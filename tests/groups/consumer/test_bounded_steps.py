@@ -9,12 +9,21 @@ from typing import Any
 import pytest
 
 from kraftd.groups import shard
+from kraftd.groups.call import Call
 from kraftd.groups.consumer import reconciling, replay
-from kraftd.groups.consumer.assignors.spec import PARTITIONS_A_SLICE
+from kraftd.groups.consumer.assignors.spec import (
+    PARTITIONS_A_SLICE,
+    Assigned,
+    GroupSpec,
+    MemberSpec,
+    Waits,
+)
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.groups.java_hashes import copied_index_order, copied_order, int_hash
 from kraftd.groups.records import CoordinatorRecord, KeyAndValue, encode_record
+from kraftd.groups.share.assignor import assign_simply
+from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.wire.records import ENGINE
 from tests.groups.calls import Counted
 from tests.groups.consumer.members import Consumer
@@ -43,6 +52,35 @@ def test_no_step_grows_with_the_partitions_of_a_group() -> None:
         first.beat()
     assert first.count() == PARTITIONS // MEMBERS
     assert max(max(counted.calls) for counted in steps.values()) < MAX_CALLS
+    asked = ConsumerGroupDescribeRequest(("g",))
+    described, longest = in_slices(coordinator.describing(Call("", 1), asked, desk.now_ms))
+    assert len(described.groups[0].members) == MEMBERS
+    assert longest < MAX_CALLS
+
+
+def in_slices(slices: Waits[Any]) -> tuple[Any, int]:
+    """The result, and how many calls the longest slice makes."""
+    step = Counted(next)
+    while True:
+        try:
+            step(slices)
+        except StopIteration as end:
+            return end.value, max(step.calls)
+
+
+def test_no_step_of_a_share_group_s_target_grows_with_its_partitions() -> None:
+    topics = tuple(bytes([number]) * 16 for number in range(10))
+    counts = dict.fromkeys(topics, PARTITIONS // len(topics))
+    assignable = {topic_id: frozenset(range(count)) for topic_id, count in counts.items()}
+    assigned: Assigned = {}
+    for count in (MEMBERS, MEMBERS - 100, MEMBERS):
+        members = {
+            name: MemberSpec(None, topics, assigned.get(name, {}))
+            for name in (f"m{number}" for number in range(count))
+        }
+        assigned, longest = in_slices(assign_simply(GroupSpec(members, True, counts), assignable))
+        assert longest < 2 * MAX_CALLS  # one slice sorts all partitions
+    assert sum(len(indexes) for topics in assigned.values() for indexes in topics.values()) == PARTITIONS
 
 
 def test_members_that_start_together_share_a_large_first_target__kip848() -> None:
