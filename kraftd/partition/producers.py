@@ -35,8 +35,8 @@ from kraftd.partition.producer_entry import (
     stale_epoch,
     with_batch,
 )
-from kraftd.wire.batch import Batch, BatchHeader
-from kraftd.wire.end_marker import NoEndMarker, read_end_marker
+from kraftd.wire.batch import Batch, BatchHeader, CorruptBatch
+from kraftd.wire.end_marker import read_end_marker
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.records import NO_SEQUENCE, NO_TIMESTAMP
@@ -184,7 +184,7 @@ class ProducerStates:
         """The entry after a control batch, and the transaction that it ends."""
         try:
             marker = read_end_marker(Batch(header, view, 0))
-        except NoEndMarker as error:
+        except CorruptBatch as error:
             raise ProducerError(ErrorCode.INVALID_RECORD, error.reason) from None
         if marker is None:  # cleaned from the log with its whole transaction
             return entry, None

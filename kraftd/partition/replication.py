@@ -15,7 +15,7 @@ from kraftd.partition.effects import (
 )
 from kraftd.partition.isr import AfterError
 from kraftd.partition.partition import FOLLOWER, LEADER, NO_EPOCH, Partition
-from kraftd.partition.producer_entry import LEGACY_TRANSACTIONS, Origin
+from kraftd.partition.producer_entry import LEGACY_TRANSACTIONS, Origin, ProducerError
 from kraftd.partition.producers import CompletedTransaction
 from kraftd.partition.reading import low_watermark
 from kraftd.partition.replicas import NO_BROKER_EPOCH, NO_FETCHES, FetchTimes, FollowerProgress
@@ -27,6 +27,7 @@ from kraftd.wire.python_batches import Buffer
 
 ALL = 1 << 30  # batches
 MAX_SPAN = (1 << 31) - 1  # between the first and the last offset of an append
+MAX_OFFSET = (1 << 63) - 1
 
 # --- a leader ---
 
@@ -180,45 +181,79 @@ def isr_answered(
 # --- a follower ---
 
 
-def fetched_from_leader(partition: Partition, data: Buffer, leader_epoch: int) -> list[Effect] | ErrorCode:
+def fetched_from_leader(
+    partition: Partition, data: Buffer, leader_epoch: int, gaps_end: int = MAX_OFFSET
+) -> list[Effect] | ErrorCode:
     """Judge records that a leader of that epoch sent; when they are written, `replicated_up_to` follows.
 
     Batches of a later epoch are left out: the leader lost its leadership meanwhile. A torn batch at the end
-    is left out too. One append has no more than a segment.
+    is left out too. One append has no more than a segment. Compaction leaves gaps between offsets, each of
+    which ends at the leader's high watermark at the latest: `gaps_end`.
 
-    Errors: NOT_LEADER_OR_FOLLOWER if it no longer follows in that epoch, CORRUPT_MESSAGE.
-    RECORD_LIST_TOO_LARGE for a batch that exceeds a segment, UNKNOWN_SERVER_ERROR for offsets that go back.
+    Errors: NOT_LEADER_OR_FOLLOWER if it no longer follows in that epoch. CORRUPT_MESSAGE, also for a lower
+    epoch than the one before, and INVALID_RECORD for a control record that cannot be read.
+    RECORD_LIST_TOO_LARGE for a batch that exceeds a segment, UNKNOWN_SERVER_ERROR for offsets that go back,
+    or leave a gap past `gaps_end`.
     """
     if partition.role is not FOLLOWER or leader_epoch != partition.leader_epoch:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     headers, _, reason = records.ENGINE.batch_headers(data, 0, ALL, True)
-    if reason not in (None, "truncated"):
+    if reason not in (None, "truncated") or (reason and not headers):
         return ErrorCode.CORRUPT_MESSAGE
     end, segment_bytes = partition.next_offset, partition.config.segment_bytes
+    latest = partition.epochs.latest
+    epoch = NO_EPOCH if latest is None else latest
     kept = kept_bytes = 0
     for header in headers:
         if header.leader_epoch > leader_epoch:
             break
-        if header.base_offset < end and (kept or not _covers_empty_log(partition, header)):
+        if header.base_offset != end and not (
+            end < header.base_offset <= gaps_end if kept else _may_begin_with(partition, header, gaps_end)
+        ):
             return ErrorCode.UNKNOWN_SERVER_ERROR
+        if header.leader_epoch < epoch or header.last_offset >= MAX_OFFSET:
+            return ErrorCode.CORRUPT_MESSAGE
         size_bytes = header.length_bytes + LENGTH_END
         if size_bytes > segment_bytes:
             return ErrorCode.RECORD_LIST_TOO_LARGE
+        epoch = header.leader_epoch
         kept, kept_bytes, end = kept + 1, kept_bytes + size_bytes, header.next_offset
     if not kept:
         return []
-    effects: list[Effect] = []
-    base = headers[0].base_offset
-    if base < partition.next_offset:
-        effects.append(StartLogAt(base, base))
-        partition.producers.load((), base, partition.config, 0)
-        partition.truncated(base, base)
+    start, base = partition.next_offset, headers[0].base_offset
     headers, view = headers[:kept], memoryview(data)[:kept_bytes]
-    if kept_bytes <= segment_bytes and end - base <= MAX_SPAN:
-        effects.append(_append(partition, headers, view))
-    else:
-        effects += [_append(partition, *some) for some in _segments_full(headers, view, segment_bytes)]
+    appends = [(headers, view)]
+    if kept_bytes > segment_bytes or end - base > MAX_SPAN:
+        appends = list(_segments_full(headers, view, segment_bytes))
+    effects: list[Effect] = []
+    if base < start:
+        effects.append(StartLogAt(base, base))
+        _begin_at(partition, base)
+    try:
+        effects += [_append(partition, *some) for some in appends]
+    except ProducerError as error:
+        if base < start:
+            _begin_at(partition, start)
+        else:
+            partition.append_failed(start)
+        return error.error
     return effects
+
+
+def _may_begin_with(partition: Partition, header: BatchHeader, gaps_end: int) -> bool:
+    """Return whether the first fetched batch may begin elsewhere than at the log's end: after a gap, or an
+    empty log within it, for its leader's log start lies there.
+    """
+    end = partition.next_offset
+    if header.base_offset > end:
+        return header.base_offset <= gaps_end
+    return header.base_offset >= 0 and partition.log_start_offset == end <= header.last_offset
+
+
+def _begin_at(partition: Partition, offset: int) -> None:
+    """Let an empty log begin at an offset."""
+    partition.producers.load((), offset, partition.config, 0)
+    partition.truncated(offset, offset)
 
 
 def _segments_full(
@@ -235,12 +270,6 @@ def _segments_full(
         group.append(header)
         after += header.size_bytes
     yield group, view[first:after]
-
-
-def _covers_empty_log(partition: Partition, header: BatchHeader) -> bool:
-    """Return whether an empty log may begin within a batch: its leader's log start lies in it."""
-    start = partition.next_offset
-    return partition.log_start_offset == start and header.base_offset < start <= header.last_offset
 
 
 def _append(partition: Partition, headers: list[BatchHeader], view: memoryview) -> AppendBatches:

@@ -14,10 +14,6 @@ _VALUE = Layout(">hi")  # its version, the coordinator's epoch
 _ABORT, _COMMIT = 0, 1
 
 
-class NoEndMarker(CorruptBatch):
-    """A control batch that ends no transaction."""
-
-
 class EndMarker(NamedTuple):
     """What a control batch says of the transaction that it ends."""
 
@@ -29,7 +25,7 @@ class EndMarker(NamedTuple):
 def read_end_marker(batch: Batch) -> EndMarker | None:
     """The marker in a control batch; None if its record is gone.
 
-    Raises NoEndMarker, CorruptBatch.
+    Raises CorruptBatch, also if it ends no transaction.
     """
     if batch.header.record_count == 0:
         return None
@@ -38,7 +34,7 @@ def read_end_marker(batch: Batch) -> EndMarker | None:
     kind = _KEY.unpack_from(key)[1] if len(key) >= _KEY.size else None
     version, coordinator_epoch = _VALUE.unpack_from(value) if len(value) >= _VALUE.size else (-1, -1)
     if kind not in (_ABORT, _COMMIT) or version < 0:
-        raise NoEndMarker("the control batch ends no transaction", batch.position)
+        raise CorruptBatch("the control batch ends no transaction", batch.position)
     return EndMarker(kind == _COMMIT, coordinator_epoch, record.timestamp_ms)
 
 

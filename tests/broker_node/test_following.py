@@ -143,6 +143,7 @@ def test_a_follower_fetches_as_the_metadata_version_wants__kip227(follower: Foll
 def test_an_answer_is_processed_in_slices_of_few_appends() -> None:
     """Each append may open three files: a hundred of them held the event loop for 17 ms."""
     following = fetcher.Fetcher(LEADER, 0, None, None)  # type: ignore[arg-type]
+    following.session.named = {(bytes(16), index): FetchPartition(index) for index in range(100)}
     for data, slices in ((b"", 1), (b"records", 10)):
         parts = [PartitionData(index, 0, 0, -1, 0, records=data) for index in range(100)]
         answer = FetchResponse(0, 0, 7, [FetchableTopicResponse("", bytes(16), parts)])
@@ -158,9 +159,9 @@ def test_what_is_fetched_is_the_log_and_moves_the_marks(follower: Follower) -> N
     assert (request.session_id, request.session_epoch) == (7, 2)
     (named,) = follower.named(request).values()
     assert (named.partition, named.fetch_offset, named.last_fetched_epoch) == (0, 2, 0)
-    follower.answer_fetch(PartitionData(0, 0, 2, -1, 1, records=second))
+    follower.answer_fetch(PartitionData(0, 0, 5, -1, 1, records=second))
     assert follower.log()[len(first) :] == second or follower.log().endswith(second)
-    assert (partition.log_end_offset, partition.high_watermark, partition.log_start_offset) == (8, 2, 1)
+    assert (partition.log_end_offset, partition.high_watermark, partition.log_start_offset) == (8, 5, 1)
     assert 9 in partition.producers.entries
     follower.take_fetch()
     follower.answer_fetch(PartitionData(0, 0, 8, -1, 1, records=b""))
@@ -313,6 +314,70 @@ def test_corrupt_records_are_not_written(follower: Follower) -> None:
     assert [one.partitions for one in follower.take_fetch().forgotten_topics_data] == [(0,)]
 
 
+def test_an_answer_that_names_a_partition_twice_is_taken_once(follower: Follower) -> None:
+    """As Kafka's follower takes it, which keeps one of the two."""
+    follower.take_fetch()
+    part = PartitionData(0, 0, 2, -1, 0, records=batch(0, 2))
+    follower.answer_fetch(part, part)
+    assert (follower.partition().log_end_offset, follower.log()) == (2, batch(0, 2))
+    assert follower.fetched_next(0).fetch_offset == 2
+
+
+@pytest.mark.parametrize("base_offset", [2, 0, (1 << 63) - 1])
+def test_a_partition_with_wrong_offsets_is_fetched_again_much_later(
+    follower: Follower, base_offset: int
+) -> None:
+    """The other partitions go on: none asks for an offset that no request can carry."""
+    follower.send(0, batch(0))
+    follower.take_fetch()
+    right = PartitionData(1, 0, 1, -1, 0, records=batch(0))
+    follower.answer_fetch(PartitionData(0, 0, 1, -1, 0, records=batch(base_offset)), right)
+    assert list(follower.named(follower.take_fetch())) == [1]
+    follower.harness.pass_time(10 * BACKOFF_MS - 1)
+    follower.answer_fetch()
+    assert not follower.named(follower.take_fetch())
+    assert follower.harness.broker.fetchers.failed_count() == 1
+    follower.harness.pass_time(1)
+    follower.answer_fetch()
+    assert follower.named(follower.take_fetch())[0].fetch_offset == 1
+    assert follower.harness.broker.fetchers.failed_count() == 0
+    follower.answer_fetch(PartitionData(0, 0, 1, -1, 0, records=batch(1)))
+    assert follower.log() == batch(0) + batch(1)
+
+
+def test_a_gap_past_the_high_watermark_is_believed_the_second_time(follower: Follower) -> None:
+    """A leader that has lost its high watermark, and misses members of the ISR, may have compacted there."""
+    for end in (0, 6):
+        follower.take_fetch()
+        follower.answer_fetch(PartitionData(0, 0, 1, -1, 0, records=batch(5)))
+        assert follower.partition().log_end_offset == end
+        follower.harness.pass_time(10 * BACKOFF_MS)
+        follower.take_fetch()
+        follower.answer_fetch()
+
+
+def test_an_answer_for_what_was_not_requested_changes_nothing_and_is_named(follower: Follower) -> None:
+    """As of another topic id. The next request waits: else there would be thousands a second."""
+    follower.take_fetch()
+    other = PartitionData(7, 0, 1, -1, 0, records=batch(0))
+    follower.answer_fetch(other, PartitionData(0, 0, 1, -1, 0, records=batch(0)))
+    text = "a leader answered for partitions that were not requested"
+    assert follower.harness.broker_lines.all[-1] == ("warning", text, {"node": LEADER, "count": 1})
+    assert follower.log() == batch(0) and not follower.asked
+    follower.harness.pass_time(BACKOFF_MS)
+    assert follower.named(follower.take_fetch())[0].fetch_offset == 1
+
+
+def test_a_refusal_as_fenced_does_not_last_if_no_metadata_comes(follower: Follower) -> None:
+    follower.take_fetch()
+    follower.answer_fetch(PartitionData(0, ErrorCode.FENCED_LEADER_EPOCH, -1))
+    assert follower.harness.broker.fetchers.failed_count() == 1
+    follower.take_fetch()
+    follower.harness.pass_time(10 * BACKOFF_MS)
+    follower.answer_fetch()
+    assert list(follower.named(follower.take_fetch())) == [0]
+
+
 def test_a_fetch_without_an_answer_is_made_again_later(follower: Follower) -> None:
     for answer in (None, FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)):
         effect = follower.take()
@@ -340,6 +405,19 @@ def test_a_log_whose_end_the_leader_does_not_have_follows_it(
     partition = follower.partition()
     assert partition.log_end_offset == partition.next_offset == end
     assert follower.fetched_next(0).fetch_offset == end
+
+
+@pytest.mark.parametrize("topics", [[], [ListOffsetsTopicResponse("t", [])]], ids=str)
+def test_an_answer_without_the_bounds_that_were_asked_for_is_none(
+    follower: Follower, topics: list[ListOffsetsTopicResponse]
+) -> None:
+    follower.take_fetch()
+    follower.answer_fetch(PartitionData(0, ErrorCode.OFFSET_OUT_OF_RANGE, -1))
+    follower.answer(follower.take(), ListOffsetsResponse(0, topics))
+    assert [one.partitions for one in follower.take_fetch().forgotten_topics_data] == [(0,)]
+    follower.harness.pass_time(BACKOFF_MS)
+    follower.answer_fetch()
+    assert list(follower.named(follower.take_fetch())) == [0]
 
 
 def test_a_new_leader_epoch_is_fetched_with_and_the_old_answer_is_dropped(follower: Follower) -> None:

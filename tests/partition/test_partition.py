@@ -38,6 +38,7 @@ from kraftd.partition.reading import (
     records_deleted,
 )
 from kraftd.partition.replication import (
+    MAX_OFFSET,
     diverged,
     fetched_from_leader,
     follower_fetched,
@@ -492,9 +493,35 @@ def test_a_follower_refuses_what_does_not_continue_its_log() -> None:
     damaged[-1] ^= 2
     assert fetched_from_leader(partition, bytes(damaged), 7) is ErrorCode.CORRUPT_MESSAGE
     place.settle(fetched_from_leader(partition, bytes(batch(2, leader_epoch=7)), 7))  # type: ignore[arg-type]
-    for data in (batch(leader_epoch=7), batch(2, base_offset=2) + batch(2, base_offset=3)):
+    two = batch(2, base_offset=2, leader_epoch=7)
+    for data in (batch(leader_epoch=7), two + batch(2, base_offset=3, leader_epoch=7)):
         assert fetched_from_leader(partition, bytes(data), 7) is ErrorCode.UNKNOWN_SERVER_ERROR
+    of_former_epoch = batch(base_offset=4, leader_epoch=6)
+    too_high = batch(2, base_offset=MAX_OFFSET - 1, leader_epoch=7)
+    for data in (two + of_former_epoch, too_high, two[:-1]):
+        assert fetched_from_leader(partition, bytes(data), 7) is ErrorCode.CORRUPT_MESSAGE
     assert partition.next_offset == 2
+
+
+def test_a_gap_that_a_follower_takes_ends_at_the_high_watermark() -> None:
+    """Compaction leaves out nothing above it, and no checksum covers the offset of a batch."""
+    partition = following().partition
+    data = bytes(batch(base_offset=3, leader_epoch=7) + batch(base_offset=6, leader_epoch=7))
+    for gaps_end in (2, 5):
+        assert fetched_from_leader(partition, data, 7, gaps_end) is ErrorCode.UNKNOWN_SERVER_ERROR
+    (append,) = fetched_from_leader(partition, data, 7, 6)  # type: ignore[misc]
+    assert isinstance(append, AppendBatches) and append.end_offset == 7
+
+
+@pytest.mark.parametrize("log_start", [0, 3])
+def test_a_follower_forgets_batches_before_a_control_record_that_cannot_be_read(log_start: int) -> None:
+    partition = following().partition
+    partition.truncated(log_start, log_start)
+    written = batch(4, leader_epoch=7, producer_id=9, producer_epoch=0, base_sequence=0)
+    control = batch(base_offset=4, leader_epoch=7, producer_id=9, producer_epoch=0, attributes=0x30)
+    assert fetched_from_leader(partition, bytes(written + control), 7) is ErrorCode.INVALID_RECORD
+    assert (partition.next_offset, partition.log_start_offset) == (log_start, log_start)
+    assert partition.producer_count == 0
 
 
 def test_an_empty_follower_begins_within_the_batch_of_its_leaders_log_start() -> None:

@@ -30,6 +30,7 @@ from kraftd.partition.effects import AppendBatches, TruncateLog
 from kraftd.partition.partition import FOLLOWER, Partition
 from kraftd.partition.reading import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftd.partition.replication import (
+    MAX_OFFSET,
     diverged,
     fetched_from_leader,
     out_of_range,
@@ -45,15 +46,18 @@ SLICE_BYTES = 1 << 20  # of records that are written in one event loop callback
 SLICE_PARTITIONS = 100  # without records
 SLICE_APPENDS = 10  # each may open three files
 NEWLY_NAMED = 2_000  # partitions that a request names first, at most: an event loop callback builds it
+BACKOFFS_OF_FAILED = 10  # that a failed partition waits
 
 # The leader or this broker has not seen the newest metadata: Kafka does not call that an error.
 _TRANSIENT = {
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.UNKNOWN_LEADER_EPOCH,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.INCONSISTENT_TOPIC_ID,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "",
+    ErrorCode.UNKNOWN_LEADER_EPOCH: "",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "warning",
+    ErrorCode.UNKNOWN_TOPIC_ID: "warning",
+    ErrorCode.INCONSISTENT_TOPIC_ID: "warning",
 }
+# Damage on the way: another answer may be whole.
+_OF_RECORDS = {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD}
 
 
 class FetchSettings(NamedTuple):
@@ -106,15 +110,15 @@ class State(Enum):
 
     FETCHING = "fetching"
     TRUNCATING = "truncating"  # until its producers are loaded anew
-    FAILED = "failed"  # until a new leader epoch
+    FAILED = "failed"  # until a new leader epoch, or for some time
 
 
 class Followed:
     """A partition that is followed. `high_watermark` and `log_start` are the leader's, as of what is
-    written now.
+    written now. `doubts_gaps`: offsets that only compaction leaves out must be below the high watermark.
     """
 
-    __slots__ = ("high_watermark", "hosted", "leader_epoch", "log_start", "state")
+    __slots__ = ("doubts_gaps", "high_watermark", "hosted", "leader_epoch", "log_start", "state")
 
     def __init__(self, hosted: Hosted, leader_epoch: int) -> None:
         self.hosted = hosted
@@ -128,6 +132,7 @@ class Followed:
     def begin_epoch(self, leader_epoch: int) -> None:
         """Follow the leader of an epoch, from any earlier state."""
         self.leader_epoch = leader_epoch
+        self.doubts_gaps = True
         self.state = State.TRUNCATING if self.hosted.is_truncating else State.FETCHING
 
     @property
@@ -232,6 +237,9 @@ class Fetcher:
     def _end_delays(self, now_ms: int) -> None:
         for key in [key for key, due_ms in self._delayed.items() if due_ms <= now_ms]:
             del self._delayed[key]
+            followed = self.followed[key]
+            if followed.state is State.FAILED:
+                followed.state, followed.doubts_gaps = State.FETCHING, False
             self._note(key)
 
     def _take_changed(self) -> Iterable[Key]:
@@ -280,16 +288,15 @@ class Fetcher:
             self._settings.replica_fetch_max_bytes,
         )
 
-    def _delay(self, key: Key) -> None:
+    def _delay(self, key: Key, backoffs: int = 1) -> None:
         if key in self.followed:
-            self._delayed[key] = self._node.now_ms + self._settings.replica_fetch_backoff_ms
+            self._delayed[key] = self._node.now_ms + backoffs * self._settings.replica_fetch_backoff_ms
             self._note(key)
 
-    def _fail(self, key: Key, followed: Followed, why: str) -> None:
-        """Stop fetching a partition until it has a new leader epoch."""
+    def _fail(self, key: Key, followed: Followed) -> None:
+        """Fetch a partition no more, until it has a new leader epoch, or for long."""
         followed.state = State.FAILED
-        self._note(key)
-        self._log("error", "a partition is followed no more", followed, error=why)
+        self._delay(key, BACKOFFS_OF_FAILED)
 
     def _log(self, level: str, text: str, followed: Followed, **fields: object) -> None:
         self._node.log(level, text, partition=followed.partition.name, leader=self.leader_id, **fields)
@@ -315,7 +322,7 @@ class Fetcher:
         self._node.go_on(self._process(answer))
 
     def _process(self, answer: FetchResponse) -> Iterator[None]:
-        size_bytes, count = 0, 0
+        size_bytes = count = unasked = 0
         try:
             for topic in answer.responses:
                 for data in topic.partitions:
@@ -324,20 +331,28 @@ class Fetcher:
                         yield
                     size_bytes += len(data.records or b"")
                     count += SLICE_PARTITIONS // SLICE_APPENDS if data.records else 1
-                    self._process_partition((topic.topic_id, data.partition_index), data)
+                    key = topic.topic_id, data.partition_index
+                    if key in self.session.named:
+                        self._process_partition(key, data)
+                    else:
+                        unasked += 1
         finally:
             self._under_way -= 1
+        if unasked:
+            self._not_before_ms = self._node.now_ms + self._settings.replica_fetch_backoff_ms
+            text = "a leader answered for partitions that were not requested"
+            self._node.log("warning", text, node=self.leader_id, count=unasked)
 
     def _process_partition(self, key: Key, data: PartitionData) -> None:
-        followed, requested = self.followed.get(key), self.session.named.get(key)
-        if followed is None or requested is None or followed.state is not State.FETCHING:
+        followed, requested = self.followed.get(key), self.session.named[key]
+        if followed is None or followed.state is not State.FETCHING:
             return
         partition = followed.partition
         if (
             partition.role is not FOLLOWER
             or key in self._delayed
             or requested.current_leader_epoch != followed.leader_epoch
-            or requested.fetch_offset != partition.log_end_offset
+            or requested.fetch_offset != partition.next_offset  # which differs if an answer names it twice
         ):
             return  # of what was requested before a change
         if data.error_code:
@@ -354,13 +369,20 @@ class Fetcher:
         records = data.records or b""
         self._node.fetched(followed.hosted, len(records))
         self.times.took(len(records), is_in_sync=partition.local_id in followed.hosted.state.isr)
-        effects = fetched_from_leader(partition, records, followed.leader_epoch)
+        gaps_end = data.high_watermark if followed.doubts_gaps else MAX_OFFSET
+        effects = fetched_from_leader(partition, records, followed.leader_epoch, gaps_end)
         if isinstance(effects, ErrorCode):
-            self._log("error", "fetched records are not valid", followed, error=effects.name)
-            if effects is ErrorCode.CORRUPT_MESSAGE:
+            self._log(
+                "error",
+                "fetched records are not valid",
+                followed,
+                error=effects.name,
+                log_end=partition.log_end_offset,
+            )
+            if effects in _OF_RECORDS:
                 self._delay(key)
             else:
-                self._fail(key, followed, effects.name)
+                self._fail(key, followed)
             return
         if effects:
             self._unwritten += sum([isinstance(effect, AppendBatches) for effect in effects])
@@ -411,11 +433,12 @@ class Fetcher:
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._ask_bounds(key, followed)
         elif error is ErrorCode.FENCED_LEADER_EPOCH:
-            followed.state = State.FAILED  # newer metadata will come
-            self._note(key)
+            self._log("info", "the leader has a newer epoch", followed, epoch=followed.leader_epoch)
+            self._fail(key, followed)  # newer metadata will come
         else:
-            if error not in _TRANSIENT:
-                self._log("error", "a partition could not be fetched", followed, error=error.name)
+            level = _TRANSIENT.get(error, "error")
+            if level:
+                self._log(level, "a partition could not be fetched", followed, error=error.name)
             self._delay(key)
 
     # -- a log that its leader does not have
@@ -435,11 +458,11 @@ class Fetcher:
             self._under_way -= 1
             if self.followed.get(key) is not followed or followed.leader_epoch != epoch:
                 return
-            found = answer.topics[0].partitions[0] if isinstance(answer, ListOffsetsResponse) else None
-            if found is None or found.error_code or found.offset < 0:
+            offset = _answered_offset(answer, followed.hosted)
+            if offset is None:
                 self._delay(key)
                 return
-            bounds.append(found.offset)
+            bounds.append(offset)
             if len(bounds) == 1:
                 ask(EARLIEST_TIMESTAMP)
             else:
@@ -458,3 +481,13 @@ class Fetcher:
             leader_end=leader_end,
         )
         self._truncate(key, followed, out_of_range(partition, leader_start, leader_end))
+
+
+def _answered_offset(answer: Message | None, hosted: Hosted) -> int | None:
+    """The offset that an answer to ListOffsets has for a partition, if any."""
+    if isinstance(answer, ListOffsetsResponse):
+        for topic in answer.topics:
+            for found in topic.partitions:
+                if (topic.name, found.partition_index) == (hosted.topic, hosted.index):
+                    return None if found.error_code or found.offset < 0 else found.offset
+    return None
