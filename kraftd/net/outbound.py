@@ -36,6 +36,7 @@ from kraftd.wire.table import api_key
 
 API_VERSIONS_VERSION = 4
 MAX_RESPONSE_BYTES = 104_857_600
+CLOSED = "closed by the other side"
 LOGIN_AGAIN_RATIO = 0.85  # of a session's life, as Kafka's clients at the earliest
 
 
@@ -482,7 +483,7 @@ class Link:
     def connection_lost(self, error: Exception | None) -> None:
         self._traffic.closed += 1
         if self._channel is not None:
-            self._channel.link_ended("closed by the other side" if error is None else str(error))
+            self._channel.link_ended(CLOSED if error is None else str(error))
 
     def pause_writing(self) -> None:
         """Do nothing: with few requests at a time there is nothing to hold back."""

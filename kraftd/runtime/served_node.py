@@ -11,7 +11,7 @@ from kraftd.answers.node import AnsweringNode
 from kraftd.ground.destination import Destination
 from kraftd.ground.event import Event
 from kraftd.host.executors.answering_executor import AnsweringExecutor
-from kraftd.net.outbound import Failure, Outbound, Times
+from kraftd.net.outbound import CLOSED, Failure, Outbound, Times
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine, LogLine
 from kraftd.requests.events import CallHandedOver, FramesReceived
@@ -22,6 +22,7 @@ from kraftd.wire.message import Message
 
 # Events that a step of the controller causes.
 OF_CONTROLLER_STEPS = (MetadataMoved, ImageReached)
+NAMED_EVERY_NS = 10 * 10**9  # why requests to a node fail
 
 
 class Process(Protocol):
@@ -76,6 +77,7 @@ class ServedNode(ConnectionWire):
         self._times = Times(request_timeout_ms)
         self._times_of = channel_times
         self._outbounds: dict[tuple[str, str, str], Outbound] = {}  # by listener, client id and channel
+        self._named_again_ns: dict[Destination, int] = {}
 
     @property
     def node(self) -> AnsweringNode:
@@ -158,9 +160,19 @@ class ServedNode(ConnectionWire):
     def failed(self, tag: Hashable, failure: Failure) -> None:
         self.executor.step(Answered(tag, None))  # type: ignore[arg-type]
 
-    def lost(self, address: Destination, reason: str) -> None: ...
+    def lost(self, address: Destination, reason: str) -> None:
+        """Log the reason, once in a while; idle connections are closed without one. What has asked learns
+        that there is no answer.
+        """
+        now_ns = monotonic_ns()
+        if reason != CLOSED and now_ns >= self._named_again_ns.get(address, 0):
+            self._named_again_ns[address] = now_ns + NAMED_EVERY_NS
+            at = f"{address.host}:{address.port}"
+            fields = {"peer": address.node_id, "at": at, "reason": reason}
+            self._process.lines.append(LogLine("warning", "a request to a node failed", fields))
 
-    def silent(self, address: Destination, reason: str) -> None: ...
+    def silent(self, address: Destination, reason: str) -> None:
+        self.lost(address, reason)
 
     def __repr__(self) -> str:
         return f"<ServedNode on {', '.join(sorted(self.listeners))}: {self.node!r}>"

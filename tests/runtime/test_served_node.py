@@ -9,7 +9,7 @@ from kraftd.answers.effects import SendToNode
 from kraftd.ground.destination import Destination
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraftd.net.outbound import Link, Times
+from kraftd.net.outbound import CLOSED, Link, Times
 from kraftd.runtime.peers.sending import Road
 from kraftd.runtime.served_node import ServedNode
 
@@ -58,3 +58,17 @@ def test_a_heartbeat_that_is_not_answered_fails_sooner_than_other_requests() -> 
     for number, channel in enumerate(("alter-partition", "heartbeat")):
         node.send_to_node(SendToNode(number, CONTROLLER, BrokerHeartbeatRequest(), channel=channel))
     assert wiring.delays_ms == [10_000, 2_000]
+
+
+def test_why_requests_to_a_node_fail_is_logged_once_in_a_while() -> None:
+    wiring: Any = Wiring()
+    node = ServedNode(wiring, (), {"": Road(wiring)}, 1_000, lambda wire: None, "2")  # type: ignore[arg-type,return-value]
+    request = SendToNode(1, CONTROLLER, BrokerHeartbeatRequest())
+    node.failed = lambda tag, failure: None  # type: ignore[method-assign]
+    node.send_to_node(request)
+    wiring.opened[0].not_opened(CLOSED)
+    node.lost(CONTROLLER, "Connection refused")
+    node.silent(CONTROLLER, "no answer in time")
+    fields = {"peer": 1, "at": "127.0.0.1:9093", "reason": "Connection refused"}
+    (line,) = wiring.lines
+    assert (line.level, line.text, line.fields) == ("warning", "a request to a node failed", fields)
