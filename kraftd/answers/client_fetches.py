@@ -121,8 +121,7 @@ class ClientFetches:
             self.parked.abandon(call, self._node.now_ms)
 
     def _answer(self, call: Call, response: FetchResponse) -> Slices:
-        # A controller with a wrong port configured would follow the leader there.
-        if call.version >= FIRST_FETCH_VERSION and call.message.replica_state.replica_id < 0:
+        if call.version >= FIRST_FETCH_VERSION:
             yield from self._node.current_leaders(call).add_to_fetch(response, Pace())
         reads = self._take_reads(response)
         if reads:

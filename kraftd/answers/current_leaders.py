@@ -44,15 +44,20 @@ class CurrentLeaders:
         self._brokers: Mapping[int, tuple[Endpoint, str | None]] | None = None
 
     def add_to_fetch(self, response: fetch_response.FetchResponse, pace: Pace) -> Slices[None]:
-        """Add the leaders of refused partitions to the answer to a Fetch, in slices."""
+        """Add the leaders of refused partitions to the answer to a Fetch, in slices. Replicas get no endpoint
+        (as in Kafka) and not the leader of the metadata: a controller with a wrong port would follow it.
+        """
+        is_consumers = self._call.message.replica_state.replica_id < 0
         for topic in response.responses:
             for one in topic.partitions:
                 if pace.spent(EXAMINED_US if one.error_code else ROW_US):
                     yield
                 if one.error_code in FETCH_ERRORS:
                     name = topic.topic or self._name_of(topic.topic_id)
-                    self._add(one, name, one.partition_index, fetch_response)
-        self._add_endpoints(response, fetch_response)
+                    if is_consumers or name != METADATA_TOPIC:
+                        self._add(one, name, one.partition_index, fetch_response)
+        if is_consumers:
+            self._add_endpoints(response, fetch_response)
 
     def add_to_produce(self, response: produce_response.ProduceResponse, pace: Pace) -> Slices[None]:
         """Add the leaders of refused partitions to the answer to a Produce, in slices."""

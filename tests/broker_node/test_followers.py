@@ -274,6 +274,7 @@ def test_a_fetch_of_a_former_broker_epoch_is_refused__kip903(replicated: Replica
     replicated.produce()
     stale = replicated.part(0, broker_epoch=replicated.broker_epoch - 1)
     assert stale.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and not stale.records
+    assert (stale.current_leader.leader_id, stale.current_leader.leader_epoch) == (100, 0)
     assert replicated.partition.followers[FOLLOWER].broker_epoch is None
     replicated.session_id = replicated.epoch = 0
     assert not replicated.part(0, broker_epoch=-1).error_code
@@ -409,6 +410,15 @@ def test_only_consumers_list_the_high_watermark_as_the_end(
     topics = [ListOffsetsTopic("t", [ListOffsetsPartition(0, -1, -1)])]
     answer = replicated.harness.client_ask(ApiKey.LIST_OFFSETS, 7, ListOffsetsRequest(replica_id, 0, topics))
     assert answer.topics[0].partitions[0].offset == end
+
+
+def test_aborted_transactions_are_for_consumers_only(replicated: Replicated) -> None:
+    replicated.produce(acks=1)
+    for replica_id, aborted in ((FOLLOWER, None), (-1, [])):
+        fields = {"replica_id": replica_id, "isolation_level": 1, "max_wait_ms": 0}
+        request = replicated.harness.fetch_request("t", {0: 0}, **fields)
+        answer = replicated.harness.client_ask(ApiKey.FETCH, 12, request)
+        assert answer.responses[0].partitions[0].aborted_transactions == aborted
 
 
 def test_a_diverging_follower_learns_where_to_truncate(replicated: Replicated) -> None:

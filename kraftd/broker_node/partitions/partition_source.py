@@ -160,7 +160,8 @@ class PartitionSource:
             data.diverging_epoch = EpochEndOffset(verdict.diverging.epoch, verdict.diverging.offset)
             data.aborted_transactions = None
             return data, 0
-        data.aborted_transactions = [] if reader.isolation_level == READ_COMMITTED else None
+        is_consumers = reader.isolation_level == READ_COMMITTED and not reader.is_follower
+        data.aborted_transactions = [] if is_consumers else None
         if verdict.is_empty or hosted.log is None or (max_bytes <= 0 and not at_least_one):
             return data, 0
         if self._is_held_back(hosted, reader):
