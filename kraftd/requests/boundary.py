@@ -155,10 +155,11 @@ class Boundary:
         """Handle a frame that is no call; return whether the connection stays open."""
         if isinstance(error, NotServed):
             self.stats.not_served += 1
-            self._outbox.emit(Answer(connection_id, slot, error.parts))
-            return True
+            if error.parts:
+                self._outbox.emit(Answer(connection_id, slot, error.parts))
+                return True
         reason = str(error)
-        if not isinstance(error, ProtocolError):
+        if not isinstance(error, ProtocolError | NotServed):
             reason = "a request could not be read"
             self.log_failure(reason, f"{size_bytes} bytes", error)
         self._outbox.emit(CloseConnection(connection_id, reason))

@@ -1,7 +1,8 @@
 """Makes a call of a frame, or reports why it is none.
 
-A frame that is no request closes its connection. A request for an API or a version that the listener does
-not serve is answered UNSUPPORTED_VERSION, and the connection stays open.
+A frame that is no request closes its connection, and so does one of an API or a version that does not exist:
+its rows cannot be read, so an answer without them would look like success. A request for an API that only
+the listener does not serve is answered UNSUPPORTED_VERSION, and the connection stays open.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.refusals import refuse
 from kraftd.requests.registry import Route
-from kraftd.wire.api import ApiKey, RequestHeader, is_known, is_valid, request_class, valid_versions
+from kraftd.wire.api import ApiKey, RequestHeader, is_known, is_valid, request_class
 from kraftd.wire.codec import decode_prefix
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import ProtocolError
@@ -23,14 +24,13 @@ from kraftd.wire.primitives import Buffer
 
 _HEADER = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
 MAX_ELEMENTS = 2_000_000  # of a request: decoded, each takes up to 200 bytes
-_UNKNOWN = struct.Struct(">iih")  # size, correlation id, error code
 
 
 class NotServed(Exception):
-    """The listener does not serve the request; `parts` are the answer."""
+    """The listener does not serve the request; `parts` are the answer, none if it closes the connection."""
 
-    def __init__(self, parts: list[Buffer]) -> None:
-        super().__init__("not served")
+    def __init__(self, parts: list[Buffer], reason: str = "not served") -> None:
+        super().__init__(reason)
         self.parts = parts
 
 
@@ -86,18 +86,15 @@ def _unusual(event: FramesReceived, slot: int, frame: Buffer) -> Call:
     """
     header, key, version, at = parse_request_header(frame)
     if not is_known(key):
-        # Its response is unknown: only the correlation id and the error can be sent.
-        raise NotServed([_UNKNOWN.pack(6, header.correlation_id, ErrorCode.UNSUPPORTED_VERSION)])
+        raise NotServed([], f"there is no API {key}")
     call = _undecoded(event, slot, frame, header, key, version)
     if key == ApiKey.API_VERSIONS and not is_valid(key, version):
         # The API itself answers, in version 0, which every client reads (KIP-511).
         call.message = ApiVersionsRequest()
         return call
-    if is_valid(key, version):
-        call.message = decode_prefix(request_class(key), version, frame, at, MAX_ELEMENTS)[0]
-    else:
-        first, last = valid_versions(key)
-        call.version = min(max(version, first), last)
+    if not is_valid(key, version):
+        raise NotServed([], f"{ApiKey(key).name} has no version {version}")
+    call.message = decode_prefix(request_class(key), version, frame, at, MAX_ELEMENTS)[0]
     raise NotServed(call.frame(refuse(key, call.version, call.message, ErrorCode.UNSUPPORTED_VERSION)))
 
 
