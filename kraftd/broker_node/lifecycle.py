@@ -16,7 +16,7 @@ from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraftd.messages.broker_registration_response import BrokerRegistrationResponse
 from kraftd.metadata.image import Image
-from kraftd.metadata.metadata_version import allows_directory_assignment
+from kraftd.metadata.metadata_version import allows_cordoned_directories, allows_directory_assignment
 from kraftd.named_tuple import NamedTuple
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Endpoint, Uuid, in_kafkas_order
@@ -154,6 +154,7 @@ class BrokerLifecycle:
         self._reported: tuple[Uuid, ...] = ()  # by the heartbeat under way
         self.offline_directories: tuple[Uuid, ...] = ()
         self.cordoned_directories: tuple[Uuid, ...] = ()
+        self._reports_cordoned = False  # the metadata.version knows of them
 
     # -- what the node wants
 
@@ -196,6 +197,7 @@ class BrokerLifecycle:
         Without the directories, the controller could not move leaders away from one that fails (KIP-858).
         """
         level, known = image.metadata_version, image.brokers.get(self.broker.node_id)
+        self._reports_cordoned = allows_cordoned_directories(level)
         if (
             known is not None
             and known.epoch == self.broker_epoch
@@ -262,6 +264,8 @@ class BrokerLifecycle:
         if not self._is_registered:
             return self.broker.registration()
         self._reported = self.offline_directories
+        # Controllers of releases before 4.3 know no request with this field (KIP-1066).
+        reports_cordoned = self._reports_cordoned and self.state is not BrokerState.STARTING
         return BrokerHeartbeatRequest(
             broker_id=self.broker.node_id,
             broker_epoch=self.broker_epoch,
@@ -269,7 +273,7 @@ class BrokerLifecycle:
             want_fence=not self._ready,
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
             offline_log_dirs=self.offline_directories,
-            cordoned_log_dirs=None if self.state is BrokerState.STARTING else self.cordoned_directories,
+            cordoned_log_dirs=self.cordoned_directories if reports_cordoned else None,
         )
 
     def postpone(self, now_ms: int) -> None:

@@ -11,8 +11,10 @@ from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.broker_registration_response import BrokerRegistrationResponse
+from kraftd.metadata.image import Image
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Endpoint
+from kraftd.wire.codec import encode_bytes
 from kraftd.wire.error_code import ErrorCode
 
 DIRECTORY = bytes(15) + b"\x01"
@@ -73,7 +75,22 @@ def test_a_broker_wants_to_be_fenced_until_it_is_ready() -> None:
     assert first == BrokerHeartbeatRequest(7, 31, 40, want_fence=True, cordoned_log_dirs=None)
     one.answered(told(is_caught_up=True), 6)
     one.ready(7)
-    assert one.due_request(41, 7) == BrokerHeartbeatRequest(7, 31, 41, cordoned_log_dirs=())
+    assert one.due_request(41, 7) == BrokerHeartbeatRequest(7, 31, 41)
+
+
+def test_heartbeats_name_cordoned_directories_from_metadata_version_4_3_on__kip1066() -> None:
+    """A request with them is of version 2, which Kafka 3.9 to 4.2 do not speak."""
+    one, now_ms = running()
+    one.directories_cordoned((DIRECTORY,), now_ms)
+    for level, told_of in ((29, None), (30, (DIRECTORY,))):
+        image = Image()
+        image.features["metadata.version"] = level
+        one.metadata_moved(image, now_ms)
+        now_ms = one.deadline_ms() or 0
+        request = one.due_request(41, now_ms)
+        assert request == BrokerHeartbeatRequest(7, 31, 41, cordoned_log_dirs=told_of)
+        assert encode_bytes(request, 1 if told_of is None else 2)
+        one.answered(told(is_fenced=False), now_ms)
 
 
 def test_a_broker_that_stops_before_it_is_caught_up_does_not_pass_for_one_that_is() -> None:

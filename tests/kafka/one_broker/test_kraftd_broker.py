@@ -1,19 +1,26 @@
-"""A kraftd broker beside a stock one, under Apache Kafka's own controller."""
+"""A kraftd broker beside a stock one, under Apache Kafka's own controller of any release."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from testkit.cluster import SESSION_TIMEOUT_MS, Cluster
+from testkit.fetch import KAFKA_VERSION
 from testkit.node import Controller
 from testkit.process import HOST, free_port, wait_until
 
 
-def test_a_kraftd_broker_joins_and_leaves_a_cluster_of_apache_kafka(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "release", ["3.9.1", pytest.param("4.2.0", marks=pytest.mark.thorough), KAFKA_VERSION]
+)
+def test_a_kraftd_broker_joins_and_leaves_a_cluster_of_apache_kafka(tmp_path: Path, release: str) -> None:
     settings = {"broker.session.timeout.ms": SESSION_TIMEOUT_MS}
     with Cluster(tmp_path, "apache", controller_properties=settings) as cluster:
+        cluster.controller.release = release
         cluster.start_controller()
-        cluster.start_brokers(1)
+        cluster.start_brokers(1, releases={1: release})
         port = free_port()
         ours = Controller(
             "kraftd",
