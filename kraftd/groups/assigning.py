@@ -53,7 +53,8 @@ def may_assign(state: ShardState, group: ModernGroup[Any], interval_ms: int) -> 
 
 def is_large(state: ShardState, group: ModernGroup[Any]) -> bool:
     """Return whether there is more to assign than in one slice: members, and partitions of their topics."""
-    return len(group.members) + partition_count(state, group.topics) > AT_ONCE
+    least = len(group.members) + len(group.topics)  # most topics exist
+    return least > AT_ONCE or len(group.members) + partition_count(state, group.topics) > AT_ONCE
 
 
 def partition_count(state: ShardState, topics: Iterable[str]) -> int:
@@ -69,9 +70,9 @@ def assign_later(
 
     def begin() -> Outcome:
         planned = plan()
-        if planned is None:
-            return Outcome()
-        return _run_slice(state, planned, planned.compute())
+        if planned is not None:
+            _go_on(state, planned.group, partial(_run_slice, state, planned, planned.compute()))
+        return Outcome()
 
     state.deadlines.schedule((ASSIGNING, group_id), state.now_ms + delay_ms, begin)
 

@@ -17,14 +17,17 @@ from kraftd.groups.classic.memory import MemberMemory
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.consumer.assignors.spec import Assignor
 from kraftd.groups.consumer.divisions import Divided, divide, large_step
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.reconciling import Reconciling
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.shard import Answer, Refuse, ShardStatus
 from kraftd.groups.shards import Shards
-from kraftd.groups.state import Counts, ShardState
+from kraftd.groups.share.group import ShareGroup
+from kraftd.groups.state import FEW_TOPICS, Counts, ShardState
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
@@ -53,6 +56,27 @@ class GroupShards(Shards[GroupShard]):
         self.config = replace(self.config, assignors=assignors, group_consumer_assignors=list(assignors))
 
     # Before a request
+
+    def hash_first(self, request: Message) -> Slices[None] | None:
+        """The hash of a group's very many topics, which a heartbeat will ask for; None if it needs none.
+
+        The group's other heartbeats do not compare its topics meanwhile.
+        """
+        if not isinstance(request, ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest):
+            return None
+        shard = self.shards.get(self.partition_for(request.group_id))
+        state = None if shard is None else shard.state
+        group = None if state is None else state.groups.get(request.group_id)
+        if (
+            state is None
+            or not isinstance(group, ConsumerGroup | ShareGroup)
+            or len(group.topics) <= FEW_TOPICS
+        ):
+            return None
+        if not group.needs_refresh(self.topics.hashes_version()) or group.group_id in state.hashing:
+            return None
+        names = frozenset(group.topics)
+        return _hash_first(state, group.group_id, names) if state.lacks_hash(names) else None
 
     def divide_first(self, call: Call, request: Message) -> Slices[Divided | None] | None:
         """What is to be done in slices before a heartbeat, for `Call.divided`; None for almost all."""
@@ -117,3 +141,11 @@ class GroupShards(Shards[GroupShard]):
             return True
         self.respond(call, refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED))
         return False
+
+
+def _hash_first(state: ShardState, group_id: str, names: frozenset[str]) -> Slices[None]:
+    state.hashing.add(group_id)
+    try:
+        yield from state.hash_in_slices(names)
+    finally:
+        state.hashing.discard(group_id)

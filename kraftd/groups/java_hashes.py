@@ -91,13 +91,7 @@ class HashTable(dict[K, V]):
     def begin_order(self) -> Slices[list[K]]:
         """As `in_order`, slice by slice. The keys must not change meanwhile."""
         keys = [*reversed(self._computed), *(key for key in self if key not in self._computed)]
-        found: list[int] = []
-        for start in range(0, len(keys), _HASHED_AT_ONCE):
-            some = keys[start : start + _HASHED_AT_ONCE]
-            found += [_bucket(self._hash_of(key), self._buckets) for key in some]
-            if len(keys) > _HASHED_AT_ONCE:
-                yield
-        return [keys[at] for at in sorted(range(len(keys)), key=found.__getitem__)]
+        return (yield from _in_buckets(keys, self._hash_of, self._buckets))
 
 
 def new_map_buckets(expected: int) -> int:
@@ -110,23 +104,40 @@ def buckets_for(capacity: int) -> int:
     return 1 << (max(capacity, 1) - 1).bit_length()
 
 
-def hash_map_order(keys: Iterable[str]) -> list[str]:
+@Sliced
+def hash_map_order(keys: Iterable[str]) -> Slices[list[str]]:
     """Different keys in the order of a ``java.util.HashMap`` into which they were put in the given order."""
-    return grown_order(list(keys), string_hash)
+    listed = list(keys)
+    return (yield from _in_buckets(listed, string_hash, _grown_buckets(len(listed))))
 
 
 def grown_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
     """As `hash_map_order`, of keys of any kind."""
+    buckets = _grown_buckets(len(keys))
+    return sorted(keys, key=lambda key: _bucket(hash_of(key), buckets))
+
+
+def _grown_buckets(count: int) -> int:
     buckets = LEAST_BUCKETS
-    while buckets * 3 // 4 < len(keys) and buckets < MOST_BUCKETS:
+    while buckets * 3 // 4 < count and buckets < MOST_BUCKETS:
         buckets *= 2
-    return sorted(keys, key=lambda key: _bucket(hash_of(key), buckets))
+    return buckets
 
 
-def copied_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
+def _in_buckets(keys: list[K], hash_of: Callable[[K], int], buckets: int) -> Slices[list[K]]:
+    """The keys by their buckets, slice by slice."""
+    found: list[int] = []
+    for start in range(0, len(keys), _HASHED_AT_ONCE):
+        found += [_bucket(hash_of(key), buckets) for key in keys[start : start + _HASHED_AT_ONCE]]
+        if len(keys) > _HASHED_AT_ONCE:
+            yield
+    return [keys[at] for at in sorted(range(len(keys)), key=found.__getitem__)]
+
+
+@Sliced
+def copied_order(keys: Collection[K], hash_of: Callable[[K], int]) -> Slices[list[K]]:
     """Different keys in the order of a ``java.util.HashSet`` made of a collection with the given order."""
-    buckets = _copied_buckets(len(keys))
-    return sorted(keys, key=lambda key: _bucket(hash_of(key), buckets))
+    return (yield from _in_buckets(list(keys), hash_of, _copied_buckets(len(keys))))
 
 
 @Sliced
@@ -134,7 +145,7 @@ def copied_index_order(indexes: Collection[int]) -> Slices[list[int]]:
     """Partitions in the order of a ``java.util.HashSet`` made of them in ascending order."""
     ascending = sorted(indexes)
     if not ascending or ascending[-1] >= _copied_buckets(len(ascending)):
-        return copied_order(ascending, int_hash)
+        return (yield from copied_order.begin(ascending, int_hash))
     ordered: list[int] = []  # each is alone in its bucket, whose low bits are mixed with the high ones
     for high in range((ascending[-1] >> 16) + 1):
         # The mix reorders parts of a power of two, each within itself.

@@ -45,6 +45,7 @@ class Subscribers(NamedTuple):
 
 
 NOBODY = Subscribers()
+BY_ONE_REGEX = Subscribers(0, 1)
 
 
 class Facts(NamedTuple):
@@ -216,7 +217,7 @@ def is_homogeneous(regexes: Mapping[str, int], topics: Mapping[str, Subscribers]
         return all(subscribers.by_name == member_count for subscribers in topics.values())
     if next(iter(regexes.values())) != member_count:
         return False
-    return all(subscribers == Subscribers(0, 1) for subscribers in topics.values())
+    return all(subscribers == BY_ONE_REGEX for subscribers in topics.values())
 
 
 def add_subscribers(topics: dict[str, Subscribers], name: str, by_name: int = 0, by_regex: int = 0) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
+from kraftd.ground.pace import Slices, at_once
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call, Metadata
 from kraftd.groups.classic.group import ClassicGroup
@@ -20,6 +21,11 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
 Respond = Callable[[Call, Message], None]
+
+FEW_TOPICS = 1000  # their hash is computed each time, at once
+TOPICS_A_SLICE = 500
+KEPT_HASHES = 4
+ATTEMPTS = 3
 
 
 class Counts(Struct):
@@ -56,6 +62,8 @@ class ShardState(CoordinatorState):
         self.metadata = metadata
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore(self.timeline)
+        self.hashing: set[str] = set()  # groups with many topics whose hash is being computed in slices
+        self._hashes: dict[Collection[str], tuple[int, int]] = {}  # of many topics: their version, and it
 
     def __repr__(self) -> str:
         return f"<ShardState of {len(self.groups)} groups, {self.offsets!r}>"
@@ -74,10 +82,45 @@ class ShardState(CoordinatorState):
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
-    def metadata_hash(self, topics: Iterable[str]) -> int:
+    def metadata_hash(self, topics: Collection[str]) -> int:
         """What those of the topics that exist are like, in a number."""
-        found = {name: self.metadata.topic_hash(name) for name in topics}
-        return group_hash({name: value for name, value in found.items() if value is not None})
+        if len(topics) <= FEW_TOPICS:
+            return at_once(self._hash(topics))
+        names = frozenset(topics)
+        return at_once(self._hash(names)) if self.lacks_hash(names) else self._hashes[names][1]
+
+    def lacks_hash(self, names: frozenset[str]) -> bool:
+        """Return whether the hash of many topics is not known; `hash_in_slices` should come first then."""
+        known = self._hashes.get(names)
+        return known is None or known[0] != self.metadata.hashes_version()
+
+    def hash_in_slices(self, names: frozenset[str]) -> Slices[None]:
+        """Compute the hash of many topics, for `metadata_hash`, anew if the metadata changes meanwhile."""
+        for _ in range(ATTEMPTS):
+            version = self.metadata.hashes_version()
+            yield from self._hash(names)
+            if version == self.metadata.hashes_version():
+                break
+            yield
+
+    def _hash(self, topics: Collection[str]) -> Slices[int]:
+        version = self.metadata.hashes_version()
+        found: dict[str, int] = {}
+        for number, name in enumerate(topics, 1):
+            value = self.metadata.topic_hash(name)
+            if value is not None:
+                found[name] = value
+            if number % TOPICS_A_SLICE == 0:
+                yield
+        if len(topics) > FEW_TOPICS:
+            yield
+        value = group_hash(found)
+        if len(topics) > FEW_TOPICS and version == self.metadata.hashes_version():
+            self._hashes.pop(topics, None)
+            self._hashes[topics] = version, value
+            while len(self._hashes) > KEPT_HASHES:
+                del self._hashes[next(iter(self._hashes))]
+        return value
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """A classic group; None if there is none, or one of another kind."""

@@ -56,6 +56,9 @@ class KnownTopics:
         return name.encode().rjust(16, b"\1") if name in self.partitions else None
 
     def topic_name(self, topic_id: bytes) -> str | None:
+        likely = topic_id.lstrip(b"\1").decode(errors="replace")
+        if self.topic_id(likely) == topic_id:
+            return likely
         return next((name for name in self.partitions if self.topic_id(name) == topic_id), None)
 
     def has_partition(self, name: str, index: int) -> bool:
@@ -252,8 +255,11 @@ class Desk:
 
     def divide(self, call: Call, request: Message) -> object:
         """What a heartbeat needs first, by slices."""
-        is_of_groups = isinstance(self.coordinator, GroupCoordinator)
-        slices = self.coordinator.divide_first(call, request) if is_of_groups else None
+        if not isinstance(self.coordinator, GroupCoordinator):
+            return None
+        for _ in self.coordinator.hash_first(request) or ():
+            pass
+        slices = self.coordinator.divide_first(call, request)
         while slices is not None:
             try:
                 self.run_slice(slices)

@@ -38,6 +38,7 @@ OTHERWISE = {
     "testClassicGroupJoinWithEmptyStreamsGroup": "the topology of a streams group goes with it",
     "testShareGroupHeartbeatPersisterRequestWithInitializing": "its deadlines have a clock of their own",
     "testShareGroupHeartbeatDoesNotBumpGroupEpochDuringAssignmentDelay": CLOCK,
+    "testPartitionAssignorExceptionOnRegularHeartbeat": "members stay if an assignor of one's own fails",
     "testShareGroupDescribeNoErrors": "its assignor has a name of its own",
 }
 """Tests with a decision that is not the same, and why."""

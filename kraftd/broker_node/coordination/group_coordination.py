@@ -127,7 +127,11 @@ class GroupCoordination(Coordination):
         """Take a heartbeat after what it needs, in slices; None if it needs nothing."""
         if call.key not in HEARTBEATS:
             return None
-        if self.unhashed(call) or self.coordinator.divide_first(self.new_call(call), call.message):
+        if (
+            self.unhashed(call)
+            or self.coordinator.hash_first(call.message)
+            or self.coordinator.divide_first(self.new_call(call), call.message)
+        ):
             return self._handle_prepared(call)
         return None
 
@@ -140,6 +144,9 @@ class GroupCoordination(Coordination):
         call.settled = True
         for name in self.unhashed(call):
             yield from self._topics.hash_in_slices(name)
+        hashing = self.coordinator.hash_first(call.message)
+        if hashing is not None:
+            yield from hashing
         dividing = self.coordinator.divide_first(self.new_call(call), call.message)
         return None if dividing is None else (yield from dividing)
 

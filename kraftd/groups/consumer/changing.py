@@ -24,8 +24,7 @@ from kraftd.groups.consumer.records import (
 )
 from kraftd.groups.consumer.retargeting import new_target
 from kraftd.groups.consumer.sessions import await_revocation
-from kraftd.groups.consumer.subscriptions import topics_after
-from kraftd.groups.consumer.target import SubscribedTopics
+from kraftd.groups.consumer.subscriptions import Subscription, topics_after
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_heartbeat_request import TopicPartitions
@@ -87,7 +86,7 @@ class Changing:
         state, group = self.state, self.group
         facts = group.facts
         version = state.metadata.hashes_version()
-        if not must_raise and not group.needs_refresh(version):
+        if not must_raise and (not group.needs_refresh(version) or group.group_id in state.hashing):
             return facts.epoch
         topics = topics_after(group, member, updated)
         metadata_hash = state.metadata_hash(topics)
@@ -141,16 +140,9 @@ class Changing:
         if sum(map(len, target.values())) * PARTITION_BYTES > self.state.max_batch_bytes:
             return self.wait_for_less(member)
         group = self.group
-        topics = SubscribedTopics(group.resolved, self.state.metadata)
+        subscription = Subscription(member, group.resolved, self.state.metadata)
         step = Reconciling(
-            member,
-            target_epoch,
-            target,
-            topics.of(member),
-            has_new_subscription,
-            group.owners,
-            owned,
-            names_topics=bool(topics.names_of(member)),
+            member, target_epoch, target, subscription, has_new_subscription, group.owners, owned
         )
         divided = self.call.divided
         if not isinstance(divided, Divided) or not divided.is_of(step):

@@ -17,7 +17,7 @@ from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member, recorded_assignment, with_step
 from kraftd.groups.consumer.reconciling import Division, Reconciling
 from kraftd.groups.consumer.records import current_record
-from kraftd.groups.consumer.target import SubscribedTopics
+from kraftd.groups.consumer.subscriptions import Subscription
 from kraftd.groups.records import CoordinatorRecord, encode_value
 from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_current_member_assignment_value import (
@@ -87,9 +87,9 @@ def large_step(state: ShardState, request: ConsumerGroupHeartbeatRequest) -> Rec
         topics = member.topics if names is None else frozenset(names)
         member = replace(member, topics=topics, regex=member.regex if regex is None else regex)
     target = group.target(member.member_id)
-    topic_ids = SubscribedTopics(group.resolved, state.metadata).of(member)
+    subscription = Subscription(member, group.resolved, state.metadata)
     owned = request.topic_partitions
-    step = Reconciling(member, group.facts.target_epoch, target, topic_ids, False, group.owners, owned)
+    step = Reconciling(member, group.facts.target_epoch, target, subscription, False, group.owners, owned)
     return step if step.is_large() else None
 
 

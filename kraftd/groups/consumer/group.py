@@ -12,7 +12,7 @@ from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.owners import Owners
 from kraftd.groups.consumer.records import Resolved, group_tombstones
 from kraftd.groups.group import CommitCheck, GroupType, RetentionStart
-from kraftd.groups.modern_group import NOBODY, Facts, ModernGroup, Subscribers, is_homogeneous
+from kraftd.groups.modern_group import BY_ONE_REGEX, NOBODY, Facts, ModernGroup, Subscribers, is_homogeneous
 from kraftd.groups.offsets.committed import Committed
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.timeline import Timeline
@@ -160,13 +160,16 @@ class ConsumerGroup(ModernGroup[Member]):
             old = self.timeline.remove(self.resolved, regex)
         else:
             old = self.timeline.put(self.resolved, regex, resolved)
-        self._count_matches(old, -1)
-        self._count_matches(resolved, 1)
+        before, now = (frozenset() if one is None else one.topics for one in (old, resolved))
+        self._count_matches(before - now, -1)
+        self._count_matches(now - before, 1)
 
-    def _count_matches(self, resolved: Resolved | None, by: int) -> None:
-        for topic in () if resolved is None else resolved.topics:
-            names, regexes = self.topics.get(topic, NOBODY)
-            self.set_subscribers(topic, Subscribers(names, regexes + by))
+    def _count_matches(self, topics: frozenset[str], by: int) -> None:
+        for topic in topics:
+            known = self.topics.get(topic, NOBODY)
+            is_first = by == 1 and known is NOBODY
+            now = BY_ONE_REGEX if is_first else Subscribers(known.by_name, known.by_regex + by)
+            self.set_subscribers(topic, now)
 
     def _count(self, old: Member | None, new: Member | None) -> None:
         self.count_names(old, new)

@@ -6,28 +6,31 @@ topics were created, or after `group.consumer.regex.refresh.interval.ms`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import islice
 from re import Pattern
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.ground.pace import Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import Resolved, epoch_record, regex_record, regex_tombstone
 from kraftd.groups.consumer.subscriptions import regexes_after
-from kraftd.groups.modern_group import Subscribers
+from kraftd.groups.modern_group import BY_ONE_REGEX, NOBODY, Subscribers
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.records import CoordinatorRecord
-from kraftd.groups.state import ShardState
+from kraftd.groups.records import CoordinatorRecord, encode_value
+from kraftd.groups.state import FEW_TOPICS, ShardState
 from kraftd.wire.error_code import ErrorCode
 
 LEAST_INTERVAL_MS = 10_000
-MATCHES_A_SLICE = 2000
+MATCHES_A_SLICE = 500
 RESOLVING = "resolving"  # the kind of the deadline of the next slice
 NO_TOPICS = Resolved(frozenset(), 0, 0)
 # What RE2/J, with which Kafka compiles patterns, calls the errors of RE2.
@@ -137,6 +140,8 @@ class Lookup:
         self.names: Iterator[str] = iter(state.metadata.names())
         self.patterns = list(valid(regexes))
         self.found: dict[str, set[str]] = {regex: set() for regex in regexes}
+        self.hashing: Slices[None] | None = None
+        self.encoded: dict[str, CoordinatorRecord] = {}
 
     def run_slice(self) -> Outcome:
         most = MATCHES_A_SLICE // max(1, len(self.patterns)) or 1
@@ -145,11 +150,48 @@ class Lookup:
             for regex, pattern in self.patterns:
                 if pattern.fullmatch(name) and self.may_see(name):
                     self.found[regex].add(name)
-        if len(some) == most:
-            key = RESOLVING, self.group_id
-            self.state.deadlines.schedule(key, self.state.now_ms + 1, self.run_slice)
-            return Outcome()
-        return self.end()
+        return self.go_on(self.run_slice) if len(some) == most else self.hash_slice()
+
+    def go_on(self, action: Callable[[], Outcome]) -> Outcome:
+        self.state.deadlines.schedule((RESOLVING, self.group_id), self.state.now_ms + 1, action)
+        return Outcome()
+
+    def hash_slice(self) -> Outcome:
+        """Compute the hash of many topics, slice by slice, before `end` asks for it."""
+        group = self.state.groups.get(self.group_id)
+        if self.hashing is None and isinstance(group, ConsumerGroup):
+            names = frozenset(self.topics_after(group))
+            if len(names) > FEW_TOPICS and self.state.lacks_hash(names):
+                self.hashing = self.state.hash_in_slices(names)
+                return self.go_on(self.hash_slice)
+        for _ in self.hashing or ():
+            return self.go_on(self.hash_slice)
+        return self.end() if self.hashing is None else self.go_on(self.encode_all)
+
+    def encode_all(self) -> Outcome:
+        """Encode the records of what was found, before `end` writes them."""
+        self.encoded = {regex: self.record_of(regex) for regex in self.found}
+        self.encoded = {
+            regex: replace(record, encoded=encode_value(record.value, record.version))
+            for regex, record in self.encoded.items()
+            if record.value is not None
+        }
+        return self.go_on(self.end)
+
+    def record_of(self, regex: str) -> CoordinatorRecord:
+        """The record of what was found."""
+        found = Resolved(frozenset(self.found[regex]), self.version, self.began_ms)
+        return regex_record(self.group_id, regex, found)
+
+    def topics_after(self, group: ConsumerGroup) -> dict[str, Subscribers]:
+        """The topics with their subscribers once what was found is noted."""
+        topics = dict(group.topics)
+        for regex, names in self.found.items():
+            if regex in group.regexes:
+                before = group.resolved.get(regex, NO_TOPICS).topics
+                _count(topics, before - names, -1)
+                _count(topics, names - before, 1)
+        return topics
 
     def may_see(self, name: str) -> bool:
         return self.call.allows_quietly(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
@@ -160,19 +202,15 @@ class Lookup:
         group = state.groups.get(self.group_id)
         if not isinstance(group, ConsumerGroup):
             return Outcome()
-        topics = dict(group.topics)
         records = []
         must_raise = False
         for regex, names in self.found.items():
             if regex not in group.regexes:
                 continue
-            now = Resolved(frozenset(names), self.version, self.began_ms)
             before = group.resolved.get(regex, NO_TOPICS)
-            must_raise = must_raise or before.topics != now.topics
-            _count(topics, before.topics - now.topics, -1)
-            _count(topics, now.topics - before.topics, 1)
-            records.append(regex_record(self.group_id, regex, now))
-        metadata_hash = state.metadata_hash(topics)
+            must_raise = must_raise or before.topics != names
+            records.append(self.encoded.get(regex) or self.record_of(regex))
+        metadata_hash = state.metadata_hash(self.topics_after(group))
         if must_raise or metadata_hash != group.facts.metadata_hash:
             epoch = group.facts.epoch + 1
             records.append(epoch_record(self.group_id, epoch, metadata_hash))
@@ -181,9 +219,12 @@ class Lookup:
         return Outcome(records)
 
 
-def _count(topics: dict[str, Subscribers], names: frozenset[str], by: int) -> None:
+def _count(topics: dict[str, Subscribers], names: AbstractSet[str], by: int) -> None:
     for name in names:
-        by_name, by_regex = topics.get(name, Subscribers())
+        if by == 1 and name not in topics:
+            topics[name] = BY_ONE_REGEX
+            continue
+        by_name, by_regex = topics.get(name, NOBODY)
         topics[name] = Subscribers(by_name, by_regex + by)
         if not any(topics[name]):
             del topics[name]

@@ -10,7 +10,7 @@ any                  -> STABLE                 in the target's epoch, with all o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
@@ -22,9 +22,11 @@ from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.assignors.spec import PARTITIONS_A_SLICE, Partitions
 from kraftd.groups.consumer.member import Epochs, Member, MemberState
 from kraftd.groups.consumer.owners import MANY, Owners
+from kraftd.groups.consumer.subscriptions import Subscription
 from kraftd.messages.consumer_group_heartbeat_request import TopicPartitions
 from kraftd.wire.error_code import ErrorCode
 
+TOPICS_A_SLICE = 500
 NONE_OF_IT: frozenset[int] = frozenset()
 
 
@@ -40,19 +42,18 @@ class Division(Struct, frozen=True):
 class Reconciling(Struct, frozen=True):
     """A member with its target. owned: what it reports to have, None if it reports nothing.
 
-    topic_ids: of the topics to which it is subscribed. division: if it was made in slices already.
-    names_topics: whether it is subscribed to any, even if none exists.
+    topic_ids: of the topics to which it is subscribed; true if it is subscribed to any, even if none exists.
+    division: if it was made in slices already.
     """
 
     member: Member
     target_epoch: int
     target: Partitions
-    topic_ids: Collection[bytes]
+    topic_ids: Subscription
     has_new_subscription: bool
     owners: Owners
     owned: Sequence[TopicPartitions] | None = None
     division: Division | None = None
-    names_topics: bool = True
 
     def next(self) -> Member:
         """The member as it is to be now; itself if nothing changes. Raises Refusal."""
@@ -87,7 +88,7 @@ class Reconciling(Struct, frozen=True):
         """The member without the topics to which it is not subscribed any more."""
         member = self.member
         gone = {topic_id: had for topic_id, had in member.assigned.items() if topic_id not in self.topic_ids}
-        if not gone and (self.names_topics or member.revoking):
+        if not gone and (self.topic_ids or member.revoking):
             return member  # else, as in Kafka, its former epoch is that of now, although nothing goes
         kept = {topic_id: had for topic_id, had in member.assigned.items() if topic_id not in gone}
         revoking = dict(member.revoking)
@@ -126,7 +127,9 @@ class Reconciling(Struct, frozen=True):
         revoking: dict[bytes, Mapping[int, int]] = {}
         more: dict[bytes, Mapping[int, int]] = {}
         has_unreleased = False
-        for topic_id in {**self.target, **self.member.assigned}:
+        for number, topic_id in enumerate({**self.target, **self.member.assigned}, 1):
+            if number % TOPICS_A_SLICE == 0:
+                yield
             wanted = self.target.get(topic_id, NONE_OF_IT) if topic_id in self.topic_ids else NONE_OF_IT
             had = self.member.assigned.get(topic_id, {})
             goes = yield from _part(had, wanted, within=False)
@@ -173,7 +176,8 @@ class Reconciling(Struct, frozen=True):
         topics = list({**target, **member.assigned})
         by_topic = target, member.assigned, member.revoking
         maps = [one.get(topic_id) for one in by_topic for topic_id in topics]
-        return [self.target_epoch, *self.topic_ids, topics], [*maps, *self.owners.noted(topics)]
+        values = [self.target_epoch, topics, *self.topic_ids.inputs()]
+        return values, [*maps, *self.owners.noted(topics)]
 
 
 def _part(

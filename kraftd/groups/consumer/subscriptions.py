@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from kraftd.groups.call import Metadata
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
+from kraftd.groups.consumer.records import Resolved
 from kraftd.groups.modern_group import Subscribers, add_subscribers, names_after
+
+
+class Subscription:
+    """The ids of the topics to which a member is subscribed; true if it is, even if none of them exists."""
+
+    __slots__ = ("_matched", "_metadata", "_named")
+
+    def __init__(self, member: Member, resolved: Mapping[str, Resolved], metadata: Metadata) -> None:
+        matched = resolved.get(member.regex or "")
+        self._named = member.topics
+        self._matched = frozenset[str]() if matched is None else matched.topics
+        self._metadata = metadata
+
+    def __bool__(self) -> bool:
+        return bool(self._named or self._matched)
+
+    def __contains__(self, topic_id: object) -> bool:
+        assert isinstance(topic_id, bytes)
+        name = self._metadata.topic_name(topic_id)
+        return name in self._named or name in self._matched
+
+    def inputs(self) -> list[object]:
+        """What it depends on: the version of the metadata, and the topics that are named and matched."""
+        return [self._metadata.hashes_version(), self._named, self._matched]
 
 
 def topics_after(group: ConsumerGroup, old: Member, new: Member) -> dict[str, Subscribers]:

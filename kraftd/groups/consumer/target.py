@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -25,6 +25,8 @@ from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import Resolved, target_epoch_record, target_record
 from kraftd.groups.java_hashes import hash_map_order
 from kraftd.groups.records import CoordinatorRecord
+
+TOPICS_A_SLICE = 2000
 
 
 class Plan(Struct, frozen=True):
@@ -63,11 +65,13 @@ class Plan(Struct, frozen=True):
         specs: dict[str, MemberSpec] = {}
         for number, (member_id, member) in enumerate(members.items(), 1):
             assigned = self.assigned_to(member_id)
-            specs[member_id] = MemberSpec(member.instance_id, topics.of(member), assigned)
+            topic_ids = yield from topics.of(member)
+            specs[member_id] = MemberSpec(member.instance_id, topic_ids, assigned)
             if number % MEMBERS_A_SLICE == 0:
                 yield None
         yield from single_owners(self.group, specs)
-        spec = GroupSpec(specs, self.is_homogeneous, topics.partition_counts(), self.group.group_id)
+        counts = yield from topics.partition_counts()
+        spec = GroupSpec(specs, self.is_homogeneous, counts, self.group.group_id)
         assigned_now = yield from self.assignor(spec)
         return {member_id: assigned_now.get(member_id, NOTHING) for member_id in members}
 
@@ -97,28 +101,34 @@ class SubscribedTopics:
         self._metadata = metadata
         self._known: dict[tuple[frozenset[str], str | None], tuple[bytes, ...]] = {}
 
-    def of(self, member: Subscriber) -> tuple[bytes, ...]:
+    def of(self, member: Subscriber) -> Slices[tuple[bytes, ...]]:
         key = member.topics, member.regex
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = tuple(self._ids(member))
+            found = self._known[key] = yield from self._ids(member)
         return found
 
-    def names_of(self, member: Subscriber) -> frozenset[str]:
-        """The topics that a member names, and those that match its pattern."""
+    def _ids(self, member: Subscriber) -> Slices[tuple[bytes, ...]]:
         resolved = self._resolved.get(member.regex or "")
-        return member.topics if resolved is None else member.topics | resolved.topics
-
-    def _ids(self, member: Subscriber) -> Iterable[bytes]:
-        for name in hash_map_order(self.names_of(member)):
+        names = member.topics if resolved is None else member.topics | resolved.topics
+        found: list[bytes] = []
+        for number, name in enumerate((yield from hash_map_order.begin(names)), 1):
             topic_id = self._metadata.topic_id(name)
             if topic_id is not None:
-                yield topic_id
+                found.append(topic_id)
+            if number % TOPICS_A_SLICE == 0:
+                yield
+        return tuple(found)
 
-    def partition_counts(self) -> dict[bytes, int]:
+    def partition_counts(self) -> Slices[dict[bytes, int]]:
         """How many partitions each topic has that was looked up."""
         ids = {topic_id for found in self._known.values() for topic_id in found}
-        return {topic_id: self._metadata.partition_count(topic_id) for topic_id in ids}
+        counts: dict[bytes, int] = {}
+        for number, topic_id in enumerate(ids, 1):
+            counts[topic_id] = self._metadata.partition_count(topic_id)
+            if number % TOPICS_A_SLICE == 0:
+                yield
+        return counts
 
 
 def single_owners(group: ConsumerGroup, specs: dict[str, MemberSpec]) -> Slices[None]:

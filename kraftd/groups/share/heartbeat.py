@@ -129,7 +129,7 @@ class ShareHeartbeat:
         if facts.target_epoch >= facts.epoch:
             must_raise |= is_assignment_pending(group)
         version = state.metadata.hashes_version()
-        if not must_raise and not group.needs_refresh(version):
+        if not must_raise and (not group.needs_refresh(version) or group.group_id in state.hashing):
             return group.topics, False
         topics = names_after(group.topics, member, updated)
         metadata_hash = state.metadata_hash(topics)

@@ -41,11 +41,12 @@ class SharePlan(Struct, frozen=True):
         topics = SubscribedTopics({}, self.metadata)
         specs: dict[str, MemberSpec] = {}
         for number, member_id in enumerate(ids, 1):
-            specs[member_id] = MemberSpec(None, topics.of(members[member_id]), self.group.target(member_id))
+            topic_ids = yield from topics.of(members[member_id])
+            specs[member_id] = MemberSpec(None, topic_ids, self.group.target(member_id))
             if number % MEMBERS_A_SLICE == 0:
                 yield
         assignable = {topic_id: one.indexes for topic_id, one in self.group.known().initialized.items()}
-        spec = GroupSpec(specs, self.is_homogeneous, topics.partition_counts())
+        spec = GroupSpec(specs, self.is_homogeneous, (yield from topics.partition_counts()))
         assigned = yield from assign_simply(spec, assignable)
         return {member_id: assigned.get(member_id, NOTHING) for member_id in specs}
 

@@ -23,6 +23,7 @@ from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.groups.java_hashes import copied_index_order, copied_order, int_hash
 from kraftd.groups.records import CoordinatorRecord, KeyAndValue, encode_record
 from kraftd.groups.share.assignor import assign_simply
+from kraftd.groups.state import FEW_TOPICS
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.wire.records import ENGINE
 from tests.groups.calls import Counted
@@ -56,6 +57,34 @@ def test_no_step_grows_with_the_partitions_of_a_group() -> None:
     described, longest = in_slices(coordinator.describing(Call("", 1), asked, desk.now_ms))
     assert len(described.groups[0].members) == MEMBERS
     assert longest < MAX_CALLS
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_no_heartbeat_of_members_with_a_pattern_goes_through_all_topics(assignor: str) -> None:
+    """But for those of a member that gets all of them."""
+    topics = 4 * FEW_TOPICS
+    desk = Desk(**{f"topic-{number}": 1 for number in range(topics)})
+    coordinator: Any = desk.coordinator
+    members = [
+        Consumer(desk.ask, f"m{number}", topics=None, regex="topic-.*", assignor=assignor)
+        for number in range(100)
+    ]
+    members[0].join()
+    desk.wait(2_000)
+    members[0].beat()
+    coordinator.handle, coordinator.tick = Counted(coordinator.handle), Counted(coordinator.tick)
+    for member in members[1:]:
+        member.join()
+    for _ in range(3):
+        desk.wait(2_000)
+        for member in members[1:]:
+            member.beat()
+    members[50].leave()
+    desk.wait(2_000)
+    members[1].beat()
+    assert max(coordinator.handle.calls) < topics
+    # A target takes no slice for each topic.
+    assert len(coordinator.tick.calls) < topics // 10
 
 
 def in_slices(slices: Waits[Any]) -> tuple[Any, int]:

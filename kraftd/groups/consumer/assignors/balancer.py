@@ -37,10 +37,6 @@ class Balancer:
     def __repr__(self) -> str:
         return f"<Balancer of {len(self.members)} members, loads {self._least_load} to {self._most_load}>"
 
-    def imbalance(self) -> int:
-        """The difference of the loads of the most and the least loaded member, at the beginning."""
-        return self.loads[self.members[-1]] - self.loads[self.members[0]]
-
     def is_balanced(self) -> bool:
         return self._most_load - self._least_load <= 1
 

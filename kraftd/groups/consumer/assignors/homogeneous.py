@@ -22,7 +22,7 @@ TopicPartition = tuple[Uuid, int]
 
 def assign_homogeneous(spec: GroupSpec) -> Slices[Assigned]:
     """Every member keeps what fits its quota; the rest goes to the members below theirs, in order."""
-    topic_ids = copied_order(next(iter(spec.members.values())).topic_ids, uuid_hash)
+    topic_ids = yield from copied_order.begin(next(iter(spec.members.values())).topic_ids, uuid_hash)
     if not topic_ids:
         return {}
     free = _Free(spec, topic_ids)
@@ -107,7 +107,10 @@ class _Free:
             for first in range(0, count, PARTITIONS_A_SLICE):
                 some = range(first, min(first + PARTITIONS_A_SLICE, count))
                 self.partitions += [(topic_id, index) for index in some if index not in taken]
-                yield
+                done += 1 + len(some)
+                if done >= PARTITIONS_A_SLICE:
+                    done = 0
+                    yield
 
     def revoke_beyond(self, growing: Growing, member_id: str, left: int) -> Slices[int]:
         """Take from a member what is beyond its quota, or of other topics.

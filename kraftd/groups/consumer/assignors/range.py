@@ -6,6 +6,9 @@ joined. Static members come first, by instance id; then the others by member id.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
 from kraftd.groups.consumer.assignors.spec import PARTITIONS_A_SLICE, Assigned, GroupSpec, Slices, Uuid
 
 
@@ -42,25 +45,41 @@ def assign_ranges(spec: GroupSpec) -> Slices[Assigned]:
         member_id: spec.members[member_ids[0] if spec.is_homogeneous else member_id].topic_ids
         for member_id in member_ids
     }
+    # Members with one subscription share one object of it; by its identity, with how many members it has.
+    shared: dict[int, tuple[Sequence[Uuid], int]] = {}
+    for topic_ids in subscribed.values():
+        shared[id(topic_ids)] = topic_ids, shared.get(id(topic_ids), (topic_ids, 0))[1] + 1
     topics: dict[Uuid, _Topic] = {}
-    for member_id in member_ids:
-        for topic_id in subscribed[member_id]:
+    done = 0
+    for topic_ids, member_count in shared.values():
+        for topic_id in topic_ids:
             topic = topics.get(topic_id)
             if topic is None:
                 topic = topics[topic_id] = _Topic(spec.partition_counts[topic_id])
-            topic.subscribers += 1
+            topic.subscribers += member_count
+            done += 1
+            if done % PARTITIONS_A_SLICE == 0:
+                yield
     yield
     for topic in topics.values():
         topic.divide()
+    left = {key: list(topic_ids) for key, (topic_ids, _) in shared.items()}
     assigned: Assigned = {}
     done = 0
     for member_id in member_ids:
-        ranges = {topic_id: topics[topic_id].take() for topic_id in subscribed[member_id]}
-        assigned[member_id] = {topic_id: indexes for topic_id, indexes in ranges.items() if indexes}
-        done += len(ranges) + sum(map(len, ranges.values()))
-        if done >= PARTITIONS_A_SLICE:
-            done = 0
-            yield
+        own = assigned[member_id] = dict[Uuid, AbstractSet[int]]()
+        some_left: list[Uuid] = []
+        for topic_id in left[id(subscribed[member_id])]:
+            topic = topics[topic_id]
+            if indexes := topic.take():
+                own[topic_id] = indexes
+            if topic.next < topic.count:
+                some_left.append(topic_id)
+            done += 1 + len(indexes)
+            if done >= PARTITIONS_A_SLICE:
+                done = 0
+                yield
+        left[id(subscribed[member_id])] = some_left
     return assigned
 
 

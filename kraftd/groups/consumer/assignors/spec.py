@@ -19,6 +19,8 @@ Waits = Generator[int | None, None, T]  # slices; a number is the time in ms unt
 
 PARTITIONS_A_SLICE = 2000
 MEMBERS_A_SLICE = 200
+TOPICS_A_SLICE = 1000
+TOPICS_A_MEMBER = TOPICS_A_SLICE // MEMBERS_A_SLICE
 PARTITIONS_A_MEMBER = PARTITIONS_A_SLICE // MEMBERS_A_SLICE  # what a member costs beside its partitions
 NOTHING: Partitions = {}
 
@@ -92,8 +94,11 @@ class Growing:
 
     def finish(self) -> Slices[Assigned]:
         """What every member has, its topics as Kafka records them: a later target depends on their order."""
-        for number, (member_id, own) in enumerate(self._own.items()):
-            if number % MEMBERS_A_SLICE == 0:
+        done = TOPICS_A_SLICE
+        for member_id, own in self._own.items():
+            if done >= TOPICS_A_SLICE:
+                done = 0
                 yield
+            done += TOPICS_A_MEMBER + len(own)
             self.assigned[member_id] = {topic_id: own[topic_id] for topic_id in own.in_order()}
         return self.assigned
