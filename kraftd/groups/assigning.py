@@ -20,7 +20,6 @@ from kraftd.groups.state import ShardState
 
 AT_ONCE = 1000  # members and partitions: more are assigned in slices
 FIRST_AT_ONCE = 5000  # partitions for the first member of a group
-FIRST_DELAY_MS = 1000  # else: members that start together share them, and none gives most of them up again
 RECORDS_A_SLICE = 100
 PARTITIONS_A_RECORD = 50  # more in a record cost as much as another record
 RETRY_MS = 10_000  # after an assignor has failed

@@ -31,10 +31,7 @@ from kraftd.groups.call import Call, Metadata
 from kraftd.groups.classic.join import Joining
 from kraftd.groups.classic.membership import described, heartbeat, leave, sync
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.consumer.describing import describe_consumer_groups
-from kraftd.groups.consumer.fencing import leave as leave_consumer_group
-from kraftd.groups.consumer.heartbeat import Heartbeat
-from kraftd.groups.consumer.validation import check_heartbeat
+from kraftd.groups.consumer.apis import ConsumerGroupApis
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
@@ -46,7 +43,7 @@ from kraftd.groups.offsets.fetch import fetch_offsets
 from kraftd.groups.offsets.removal import delete_groups
 from kraftd.groups.offsets.repeated_commit import RepeatedCommit, may_repeat
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.repeating import Again, Repetition, repetition, repetition_of_classic
+from kraftd.groups.repeating import offer_again, repetition_of_classic
 from kraftd.groups.shard import Answer, Refuse, ShardStatus
 from kraftd.groups.share.apis import ShareGroupApis
 from kraftd.groups.share.deleting import Errors, forget_groups, has_share_groups
@@ -55,7 +52,6 @@ from kraftd.groups.state import ShardState
 from kraftd.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kraftd.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
@@ -91,10 +87,14 @@ SYNC_PROTOCOL_VERSION = 5  # of SyncGroup: it names the protocol (KIP-559)
 
 
 class GroupCoordinator(GroupShards):
-    """What a broker does for groups, API by API. `share` has the APIs of share groups."""
+    """What a broker does for groups, API by API.
+
+    `consumer` has the APIs of consumer groups, `share` those of share groups.
+    """
 
     def __init__(self, config: GroupConfig, topics: Metadata, new_uuid: Callable[[], str]) -> None:
         super().__init__(config, topics, new_uuid)
+        self.consumer = ConsumerGroupApis(self)
         self.share = ShareGroupApis(self)
 
     def in_version(self, response: Message, version: int) -> Message:
@@ -174,16 +174,11 @@ class GroupCoordinator(GroupShards):
         def operation(state: ShardState) -> Outcome:
             response = heartbeat(state, request)
             member = request.group_id, request.member_id, request.group_instance_id
-            self.offer_again(call, request.group_id, now_ms, repetition_of_classic(state, *member))
+            offer_again(self, call, request.group_id, now_ms, repetition_of_classic(state, *member))
             return Outcome(response=response)
 
         if self.permit(call, AclOperation.READ, request.group_id, refused_heartbeat):
             self.write(call, request.group_id, now_ms, operation, refused_heartbeat)
-
-    def offer_again(self, call: Call, group_id: str, now_ms: int, repetition: Repetition | None) -> None:
-        """Let the sender's same request be answered by a repetition."""
-        if repetition is not None:
-            call.again = Again(self, self.shard_of(group_id, now_ms), repetition)
 
     def leave_group(self, call: Call, request: LeaveGroupRequest, now_ms: int) -> None:
         if call.version < 3:
@@ -192,47 +187,9 @@ class GroupCoordinator(GroupShards):
         if self.permit(call, AclOperation.READ, request.group_id, refuse):
             self.write(call, request.group_id, now_ms, lambda state: leave(state, request), refuse)
 
-    def consumer_group_heartbeat(
-        self, call: Call, request: ConsumerGroupHeartbeatRequest, now_ms: int
-    ) -> None:
-        def refuse(error: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
-            return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
-
-        if not self.serves_consumer_groups():
-            self.respond(call, refuse(ErrorCode.UNSUPPORTED_VERSION))
-            return
-        if not self.permit(call, AclOperation.READ, request.group_id, refuse):
-            return
-        if not all(
-            known.may(call, AclOperation.DESCRIBE, name) for name in request.subscribed_topic_names or ()
-        ):
-            self.respond(call, refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-            return
-
-        def operation(state: ShardState) -> Outcome:
-            try:
-                if request.member_epoch < 0:
-                    return leave_consumer_group(state, request)
-                beat = Heartbeat(state, call, request)
-                outcome = beat.run()
-                if beat.lasting is not None:
-                    again = repetition(state, beat.group, beat.lasting, request)
-                    self.offer_again(call, request.group_id, now_ms, again)
-                return outcome
-            except Refusal as error:
-                return Outcome(response=refuse(error.code, error.message))
-
-        try:
-            check_heartbeat(request, call.version, self.config.group_consumer_assignors)
-        except Refusal as error:
-            self.respond(call, refuse(error.code, error.message))
-        else:
-            self.write(call, request.group_id, now_ms, operation, refuse)
-
     def serves_consumer_groups(self) -> bool:
         """Return whether the feature and the broker's configs allow consumer groups."""
-        protocols = self.config.group_coordinator_rebalance_protocols
-        return self.group_version >= 1 and any(name.lower() == "consumer" for name in protocols)
+        return self.consumer.is_served()
 
     # Offsets
 
@@ -373,16 +330,13 @@ class GroupCoordinator(GroupShards):
                 rows.append(refused_description(group_id, error.code))
         self.respond(call, DescribeGroupsResponse(groups=rows))
 
-    def consumer_group_describe(self, call: Call, request: ConsumerGroupDescribeRequest, now_ms: int) -> None:
-        self.respond(call, at_once(describe_consumer_groups(self, call, request, now_ms)))
-
     def describing(
         self, call: Call, request: ConsumerGroupDescribeRequest | ShareGroupDescribeRequest, now_ms: int
     ) -> Slices[Message]:
         """The answer to the description of groups that may have very many members, in slices."""
         if isinstance(request, ShareGroupDescribeRequest):
             return self.share.describing(call, request, now_ms)
-        return describe_consumer_groups(self, call, request, now_ms)
+        return self.consumer.describing(call, request, now_ms)
 
     def list_groups(self, call: Call, request: ListGroupsRequest, now_ms: int) -> None:
         self.respond(call, at_once(self.listing(call, request, now_ms)))
@@ -469,8 +423,8 @@ def one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 HANDLERS: dict[type[Message], Callable[[GroupCoordinator, Call, Any, int], None]] = {
-    ConsumerGroupHeartbeatRequest: GroupCoordinator.consumer_group_heartbeat,
-    ConsumerGroupDescribeRequest: GroupCoordinator.consumer_group_describe,
+    ConsumerGroupHeartbeatRequest: lambda coordinator, *asked: coordinator.consumer.heartbeat(*asked),
+    ConsumerGroupDescribeRequest: lambda coordinator, *asked: coordinator.consumer.describe(*asked),
     JoinGroupRequest: GroupCoordinator.join_group,
     SyncGroupRequest: GroupCoordinator.sync_group,
     HeartbeatRequest: GroupCoordinator.heartbeat,

@@ -12,6 +12,7 @@ from kraftd.groups.batches import Producer
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.membership import unload
 from kraftd.groups.classic.rebalance import heard, prepare
+from kraftd.groups.consumer.gathering import Gathering
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.sessions import watch
 from kraftd.groups.effects import ScheduleLoading
@@ -56,6 +57,7 @@ class GroupShard(Shard):
         self.arming: Iterator[Group] = iter(())  # groups of a loaded partition, whose members are not watched
         self.armed_count = 0
         self.names: Names = {}  # of offsets, while they are loaded
+        self.gatherings: dict[str, Gathering] = {}  # by group
 
     def limit_batches(self, max_bytes: int) -> None:
         super().limit_batches(max_bytes)
@@ -115,6 +117,9 @@ class GroupShard(Shard):
         self.state.offsets.sweep()
 
     def on_unload(self) -> None:
+        for gathering in self.gatherings.values():
+            gathering.refuse(ErrorCode.NOT_COORDINATOR)
+        self.gatherings.clear()
         for group in self.state.groups.values():
             if isinstance(group, ClassicGroup):
                 unload(self.state, group)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kraftd.groups.call import Call
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.rebalance import session_of as session_of_classic
 from kraftd.groups.classic.states import STABLE
@@ -48,6 +49,14 @@ class Again:
         if shard.batches.next_offset > state.timeline.committed:
             return False  # answers wait for what is not committed yet
         return self._repetition(now_ms)
+
+
+def offer_again(
+    shards: GroupShards, call: Call, group_id: str, now_ms: int, repetition: Repetition | None
+) -> None:
+    """Let the sender's same request be answered by a repetition."""
+    if repetition is not None:
+        call.again = Again(shards, shards.shard_of(group_id, now_ms), repetition)
 
 
 def repetition_of_classic(

@@ -9,6 +9,7 @@ from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.groups.call import Call
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer.gathering import ALONE_MS
 from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.groups.effects import (
@@ -268,8 +269,10 @@ class Desk:
         return None
 
     def ask(self, request: Message, version: int, client_id: str = "client") -> Any:
-        """Send a request and return its answer, which must have come."""
+        """Send a request and return its answer, which must have come; a member may wait for others."""
         number = self.send(request, version, client_id)
+        if number not in self.answers and isinstance(request, ConsumerGroupHeartbeatRequest):
+            self.wait(ALONE_MS)
         assert number in self.answers, f"{request!r} has no answer yet"
         return self.answers[number]
 

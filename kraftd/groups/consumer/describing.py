@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.ground.pace import ROW_US, Pace, Slices
@@ -12,7 +11,7 @@ from kraftd.groups.call import Call
 from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import Member
-from kraftd.groups.group_shard import GroupShard
+from kraftd.groups.group_shards import GroupShards
 from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.consumer_group_describe_response import (
@@ -31,22 +30,14 @@ MEMBER_US = 10  # of work: a member, or a topic's authorization
 TOPICS_A_SLICE = 2000
 
 
-class Describing(Protocol):
-    """What serves consumer groups."""
-
-    def serves_consumer_groups(self) -> bool: ...
-    def may(self, call: Call, operation: AclOperation, group_id: str) -> bool: ...
-    def shard_of(self, key: str, now_ms: int) -> GroupShard: ...
-
-
 def describe_consumer_groups(
-    shards: Describing, call: Call, request: ConsumerGroupDescribeRequest, now_ms: int
+    shards: GroupShards, is_served: bool, call: Call, request: ConsumerGroupDescribeRequest, now_ms: int
 ) -> Slices[ConsumerGroupDescribeResponse]:
     """The answer to ConsumerGroupDescribe, in slices: groups may have very many members."""
     refused: list[DescribedGroup] = []
     rows: list[DescribedGroup] = []
     for group_id in request.group_ids:
-        if not shards.serves_consumer_groups():
+        if not is_served:
             rows.append(DescribedGroup(ErrorCode.UNSUPPORTED_VERSION, group_id=group_id))
         elif not shards.may(call, AclOperation.DESCRIBE, group_id):
             refused.append(DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id))

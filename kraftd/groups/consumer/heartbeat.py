@@ -51,7 +51,24 @@ class Heartbeat(Changing):
 
     def run(self) -> Outcome:
         """The records and the answer. Raises Refusal."""
-        group = self.group
+        member, updated, epoch, is_new = self.enter()
+        target_epoch, target = self.target_of(member, updated, epoch)
+        owned = self.request.topic_partitions
+        stepped = self.reconcile(updated, target_epoch, target, is_new, owned)
+        heard(self.state, self.group.group_id, stepped.member_id)
+        answer = self.answer(member, stepped)
+        if not self.records and answer.assignment is None and member.epoch == self.request.member_epoch:
+            self.lasting = member
+        return Outcome(self.records, answer)
+
+    def note_only(self) -> Outcome:
+        """The records of a member that joins, without a step and an answer: it waits. Raises Refusal."""
+        _, updated, _, _ = self.enter()
+        heard(self.state, self.group.group_id, updated.member_id)
+        return Outcome(self.records)
+
+    def enter(self) -> tuple[Member, Member, int, bool]:
+        """The member as it was and is now, the group's epoch, and whether its subscription is another."""
         member_id = self.request.member_id or self.state.new_uuid()
         self.check_size(member_id)
         member = self.find_member(member_id)
@@ -59,15 +76,7 @@ class Heartbeat(Changing):
         has_other_names = updated.topics != member.topics
         regex = self.note(member, updated)
         epoch = self.raise_epoch(member, updated, has_other_names or regex.is_resolved)
-        target_epoch, target = self.target_of(member, updated, epoch)
-        is_new = has_other_names or regex.is_changed
-        owned = self.request.topic_partitions
-        stepped = self.reconcile(updated, target_epoch, target, is_new, owned)
-        heard(self.state, group.group_id, stepped.member_id)
-        answer = self.answer(member, stepped)
-        if not self.records and answer.assignment is None and member.epoch == self.request.member_epoch:
-            self.lasting = member
-        return Outcome(self.records, answer)
+        return member, updated, epoch, has_other_names or regex.is_changed
 
     # The member
 

@@ -21,12 +21,14 @@ from kraftd.groups.consumer.assignors.custom import Custom
 from kraftd.groups.consumer.assignors.spec import NOTHING, Assignor, Partitions, finish
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import PARTITION_BYTES, Member
+from kraftd.groups.consumer.owners import MANY
 from kraftd.groups.consumer.settings import assignment_interval_ms
 from kraftd.groups.consumer.subscriptions import regexes_after, topics_after
 from kraftd.groups.consumer.target import Plan
 from kraftd.groups.modern_group import is_homogeneous
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 
 
 def new_target(
@@ -61,6 +63,25 @@ def new_target(
     plan = Plan(group, epoch, assignor, homogeneous, state.metadata, updated, replaced_id)
     assigned = finish(plan.compute())
     return list(plan.records(assigned, state.now_ms)), assigned.get(updated.member_id, NOTHING)
+
+
+def begin_apart(state: ShardState, group: ConsumerGroup) -> None:
+    """Begin a target that is due, if it is one that heartbeats leave to slices or to a custom assignor."""
+    if group.facts.target_epoch >= group.facts.epoch or not is_due(state, group):
+        return
+    assignor = assignor_of(state, preferred_assignor(group.assignors))
+    if is_large(state, group) or isinstance(assignor, Custom):
+        assign_later(state, group.group_id, partial(begin, state, group.group_id))
+
+
+def by_custom_assignor(state: ShardState, request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Return whether a group of this member alone gets its target so."""
+    return isinstance(assignor_of(state, request.server_assignor), Custom)
+
+
+def has_large_parts(state: ShardState, group: ConsumerGroup) -> bool:
+    """Return whether a member's part is so large that its step is made in slices, before a heartbeat."""
+    return partition_count(state, group.topics) // max(1, len(group.members)) > MANY
 
 
 def has_many(state: ShardState, topics: Iterable[str]) -> bool:
