@@ -79,6 +79,21 @@ class ConfigKey(NamedTuple):
             value = RULES[str(self.rule[0])](self, value)
         return value
 
+    def parse_stored(self, text: str) -> Value:
+        """The value of a text that a controller of any release has accepted.
+
+        A number or a list that is not valid any more counts as it is, anything else as the default.
+        """
+        try:
+            return self.parse(text)
+        except InvalidValue:
+            pass
+        try:
+            value = parse_value(self.name, text, self.type)
+        except InvalidValue:
+            return self.default_value()
+        return value if isinstance(value, int | float | list) else self.default_value()
+
     def default_value(self) -> Value:
         """The value when the key is not set, which Kafka checks as well. Raises InvalidValue."""
         return self.parse(self.default)

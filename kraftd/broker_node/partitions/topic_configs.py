@@ -11,7 +11,6 @@ from typing import TypeVar
 from kraftd.configdef.definition import Value, broker_def, topic_def
 from kraftd.configdef.node import NodeConfig
 from kraftd.controller.configs.resources import CLUSTER, ResourceType
-from kraftd.controller.configs.validation import parse_all
 from kraftd.controller.configs.values import Items, items, resolve
 from kraftd.controller.context import Context
 from kraftd.log.data.settings import DataLogSettings
@@ -81,7 +80,9 @@ T = TypeVar("T")
 def _resolved(static: NodeConfig, node: Items, cluster: Items, own: Items) -> TopicConfig:
     layers = dict(own), dict(node), dict(cluster), static
     texts = {name: resolve(key, *layers)[0] for name, key in topic_def().items()}
-    values = parse_all(topic_def(), {name: text for name, text in texts.items() if text is not None})
+    definition = topic_def()
+    values = dict(definition.defaults())
+    values |= {name: definition[name].parse_stored(text) for name, text in texts.items() if text is not None}
 
     def number(name: str) -> int:
         value = values[name]

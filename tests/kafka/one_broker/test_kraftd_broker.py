@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
 
 from testkit.cluster import SESSION_TIMEOUT_MS, Cluster
 from testkit.fetch import KAFKA_VERSION
@@ -37,6 +39,15 @@ def test_a_kraftd_broker_joins_and_leaves_a_cluster_of_apache_kafka(tmp_path: Pa
 
         wait_until(lambda: brokers() == {1: cluster.brokers[1].port, 2: port}, "the stock broker names both")
         ours.wait_for_log('"state":"RUNNING"')
+        if release == "3.9.1":  # later controllers refuse such small segments
+            small = NewTopic("small", 1, replica_assignment=[[2, 1]], config={"segment.bytes": "60000"})
+            cluster.admin.create_topics([small])["small"].result(30)
+            producer = Producer({"bootstrap.servers": ours.address, "acks": "all", "log_level": 0})
+            for _ in range(100):
+                producer.produce("small", bytes(2_000))
+                producer.flush(0.1)
+            assert producer.flush(30) == 0
+            assert sorted(cluster.partition("small").isrs) == [1, 2]
         assert ours.stop() == 0
         assert "PENDING_CONTROLLED_SHUTDOWN" in ours.log_text()
         wait_until(lambda: set(brokers()) == {1}, "the broker that left is fenced", SESSION_TIMEOUT_MS / 2000)
