@@ -243,6 +243,23 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back(replicated: Replicat
     assert (members[1].broker_id, members[1].broker_epoch) == (FOLLOWER, replicated.broker_epoch)
 
 
+def test_a_leader_that_was_stalled_reads_its_followers_fetches_first(replicated: Replicated) -> None:
+    """As one that was frozen: the fetches that came meanwhile are read after the timers have run."""
+    replicated.fetch(0)
+    replicated.produce()
+    harness = replicated.harness
+    harness.advance(2 * LAG_MS)  # no timer runs
+    harness.pass_time(0)
+    assert replicated.isr() == (100, FOLLOWER)
+    replicated.fetch(1)
+    replicated.lag()
+    assert replicated.isr() == (100, FOLLOWER)
+    replicated.produce()
+    harness.advance(2 * LAG_MS)
+    harness.pass_time(LAG_MS)
+    assert replicated.isr() == (100,), "it is judged at the next time"
+
+
 def test_a_follower_without_a_broker_epoch_joins_by_its_log_alone__kip903(replicated: Replicated) -> None:
     """As one of a release before the KIP, whose fetches name no epoch."""
     replicated.fetch(0)

@@ -66,6 +66,7 @@ class IsrChanges:
         self._is_asking = False
         self._send_ms = 0
         self._check_ms: int | None = None
+        self._has_waited = False
         self._followed: dict[Key, Hosted] = {}  # led partitions with other replicas
         self._without_member: dict[Key, Hosted] = {}  # led partitions with a replica outside the ISR
         self._rejoin_ms: int | None = None
@@ -207,10 +208,17 @@ class IsrChanges:
         self._rejoin_ms = self._now_ms() + REJOIN_MS if self._without_member else None
 
     def check(self) -> Iterator[None]:
-        """Look for members that lag, in slices, if that is due."""
+        """Look for members that lag, in slices, if that is due. A broker that was stalled itself looks at the
+        next time: its followers could not show that they do not lag.
+        """
         if self._check_ms is None or self._now_ms() < self._check_ms:
             return
+        was_stalled = self._now_ms() - self._check_ms > self._every_ms // 2
         self.start()
+        if was_stalled and not self._has_waited:
+            self._has_waited = True  # once: fetches that came meanwhile are not read yet
+            return
+        self._has_waited = False
         pace = Pace()
         for one in list(self._followed.values()):
             partition = one.partition
