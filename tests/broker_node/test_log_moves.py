@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.log.errors import StorageFailure
+from kraftd.log.errors import DiskFull, StorageFailure
 from kraftd.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -292,6 +292,27 @@ def test_a_directory_that_fails_during_a_move_takes_only_the_future_log__kip858(
     harness.pass_time(5_000)
     assert harness.produce("t", records(1)).error_code == 0
     assert assigned(harness) == IDS[PATHS.index(present)]
+
+
+def test_a_move_to_a_full_disk_goes_on_when_there_is_room__kip113(harness: BrokerHarness) -> None:
+    target = other(harness)
+    harness.produce("t", records(5, producer_id=7, producer_epoch=0, base_sequence=0))
+    before = content(harness)
+
+    def fault(operation: str, path: str) -> None:
+        if path.startswith(f"{target}/") and path.endswith(".log") and operation == "write":
+            raise DiskFull(f"cannot write to {path}: no space left on device. Make room on that disk")
+
+    harness.disk.fault = fault
+    assert move(harness, target) is ErrorCode.NONE
+    harness.pass_time(10_000)
+    lines = [fields for _, text, fields in harness.broker_lines.all if text == "a log is not copied on"]
+    assert len(lines) == 1 and KEY in harness.directories.futures
+    harness.disk.fault = None
+    harness.pass_time(5_000)
+    assert harness.directories.logs[KEY].parent == target and not harness.directories.futures
+    assert content(harness) == before
+    assert set(harness.broker.replicas.get("t", 0).partition.producers.entries) == {7}  # type: ignore[union-attr]
 
 
 def test_a_move_goes_on_after_a_kill__kip113(harness: BrokerHarness, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from kraftd.host.ports import Log, Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.flushing import FlushJob
 from kraftd.log.data.reading import ColdRead, run_cold
-from kraftd.log.errors import StorageError, StorageFailure
+from kraftd.log.errors import DiskFull, StorageError, StorageFailure
 from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.log_loader import LogLoader
@@ -46,6 +46,7 @@ Failed = Callable[[TopicPartition, DataLog, StorageError], None]
 class Move:
     """One log that is copied. `future` is the replica whose log is `log`; None until its producers are
     loaded. `is_busy`: a thread works for it. `replaces`: it may take the place of the present log.
+    `lacks_room`: it met a full disk, and has not copied anything since.
     """
 
     def __init__(self, key: TopicPartition, log: DataLog) -> None:
@@ -57,6 +58,7 @@ class Move:
         self.is_reported = False
         self.replaces = False
         self.has_failed = False
+        self.lacks_room = False
 
     def __repr__(self) -> str:
         return f"<Move of {self.key[0]}-{self.key[1]} to {self.log.parent}, at {self.log.log_end}>"
@@ -170,7 +172,9 @@ class FutureLogs:
         return bool(self.moves or self._directories.futures)
 
     def look(self) -> None:
-        """Go on with what waits, take up future logs that were found at a start, and report lost ones."""
+        """Go on with what waits, also for room on a disk. Take up future logs that were found at a start, and
+        report lost ones.
+        """
         for key, future in list(self._directories.futures.items()):
             if key not in self.moves:
                 self._take_up(key, future)
@@ -178,7 +182,9 @@ class FutureLogs:
             if self._directories.futures.get(move.key) is not move.log:
                 del self.moves[move.key]
                 self._ports.timer.call_soon(self._step, FutureLost(*move.key))
-            elif not move.has_failed:
+            elif not move.has_failed or move.lacks_room:
+                if move.has_failed and not move.is_busy:
+                    move.has_failed, move.future = False, None  # its producers are ahead of it
                 move.is_reported = False
                 self._go_on(move)
 
@@ -277,6 +283,7 @@ class FutureLogs:
         self._rate.record(len(data), self._ports.wall_ms())
         self._perform(move, effects)
         if not move.has_failed:
+            move.lacks_room = False
             future.appended(future.next_offset, self._ports.wall_ms())
 
     def _perform(self, move: Move, effects: list[Effect]) -> None:
@@ -321,10 +328,14 @@ class FutureLogs:
         ProducerReload(move.log, producers, disk, run_cold, threads, done, failed).start()
 
     def _fail(self, move: Move, error: Exception) -> None:
-        """Give a move up until it is asked for again. A directory that failed goes offline."""
+        """Give a move up until it is asked for again, or the full disk has room. A directory that failed goes
+        offline.
+        """
+        lacked_room, move.lacks_room = move.lacks_room, isinstance(error, DiskFull)
         move.has_failed = True
         name = f"{move.key[0]}-{move.key[1]}"
-        self._lines.error("a log is not copied on", partition=name, to=move.log.parent, error=str(error))
+        if not (lacked_room and move.lacks_room):
+            self._lines.error("a log is not copied on", partition=name, to=move.log.parent, error=str(error))
         if move.log.failure is not None:
             self._failed_log(move.key, move.log, move.log.failure)
 
