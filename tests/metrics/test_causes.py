@@ -91,7 +91,7 @@ def test_partitions_and_brokers_with_a_fault_are_causes(harness: Harness) -> Non
     assert first[:2] == (CRITICAL, "12 partitions have no leader.")
     assert first[2][0].startswith("orders-0, orders-1, ") and first[2][0].endswith(", …")
     assert second == (CRITICAL, "1 partition has fewer in-sync replicas than min.insync.replicas.", ["t-0"])
-    assert third == (WARNING, "1 broker is fenced: they send no heartbeats.", ["broker 3"])
+    assert third == (WARNING, "1 broker is fenced: it sends no heartbeats.", ["broker 3"])
 
 
 class Follower:

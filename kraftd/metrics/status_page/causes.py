@@ -182,9 +182,13 @@ def _of_brokers(readings: Readings, survey: Survey | None) -> Iterator[Cause]:
                 yield Cause(CRITICAL, f"{_count(group.count, one, several)}.", _partitions(group))
     fenced = sorted(one.id for one in readings.node.image.brokers.values() if one.fenced)
     if fenced:
-        what = _count(len(fenced), "broker is fenced", "brokers are fenced")
+        what = _count(
+            len(fenced),
+            "broker is fenced: it sends no heartbeats",
+            "brokers are fenced: they send no heartbeats",
+        )
         ids = ", ".join(map(str, fenced[:MAX_DETAILS])) + (", …" if len(fenced) > MAX_DETAILS else "")
-        yield Cause(WARNING, f"{what}: they send no heartbeats.", [f"broker {ids}"])
+        yield Cause(WARNING, f"{what}.", [f"broker {ids}"])
 
 
 def _partitions(group: Group) -> list[str]:
