@@ -321,7 +321,7 @@ FAMILIES: tuple[Family, ...] = (
     _FETCHERS.family(
         "gauge",
         "FailedPartitionsCount",
-        "followed partitions that wait for another leader, because of an error",
+        "followed partitions that wait for another leader epoch, or for long, because of an error",
         _of_fetchers(lambda fetchers: fetchers.failed_count()),
         ("clientId",),
     ),
