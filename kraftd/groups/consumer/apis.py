@@ -77,7 +77,7 @@ class ConsumerGroupApis:
             step(now_ms)
         else:
             note = partial(write, lambda state: Heartbeat(state, call, request).note_only())
-            gathering.add(Join(call, request, note, step, lambda error: shards.respond(call, refuse(error))))
+            gathering.add(Join(request, note, step, lambda error: shards.respond(call, refuse(error))))
 
     def _step(self, call: Call, request: ConsumerGroupHeartbeatRequest, state: ShardState) -> Outcome:
         """What a heartbeat writes, and its answer. Raises Refusal."""

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from kraftd.groups.assigning import ASSIGNING
-from kraftd.groups.call import Call
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import JOINING_EPOCH
 from kraftd.groups.consumer.retargeting import (
@@ -43,7 +42,6 @@ class Join(Struct, frozen=True):
     note: writes what it says of itself, at a time. answer: lets it take its first step.
     """
 
-    call: Call
     request: ConsumerGroupHeartbeatRequest
     note: Callable[[int], None]
     answer: Callable[[int], None]
@@ -112,12 +110,10 @@ class Gathering:
         return Outcome()
 
     def _answer(self, join: Join) -> None:
-        if join.call.is_answered:
-            return  # its records could not be written
         group = self._state.groups.get(self._group_id)
         members = group.members if isinstance(group, ConsumerGroup) else {}
         if self._noted and join.request.member_id not in members:
-            join.refuse(ErrorCode.UNKNOWN_MEMBER_ID)  # it has left, or was removed
+            join.refuse(ErrorCode.UNKNOWN_MEMBER_ID)  # it has left, or could not be written
         else:
             join.answer(self._state.now_ms)
 

@@ -66,9 +66,7 @@ def new_target(
 
 
 def begin_apart(state: ShardState, group: ConsumerGroup) -> None:
-    """Begin a target that is due, if it is one that heartbeats leave to slices or to a custom assignor."""
-    if group.facts.target_epoch >= group.facts.epoch or not is_due(state, group):
-        return
+    """Begin a target, if it is one that heartbeats leave to slices or to a custom assignor."""
     assignor = assignor_of(state, preferred_assignor(group.assignors))
     if is_large(state, group) or isinstance(assignor, Custom):
         assign_later(state, group.group_id, partial(begin, state, group.group_id))

@@ -20,6 +20,7 @@ from kraftd.groups.consumer.assignors.spec import (
 )
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.metadata_hash import topic_hash
+from kraftd.groups.consumer.owners import MANY
 from kraftd.groups.java_hashes import copied_index_order, copied_order, int_hash
 from kraftd.groups.records import CoordinatorRecord, KeyAndValue, encode_record
 from kraftd.groups.share.assignor import assign_simply
@@ -27,7 +28,7 @@ from kraftd.groups.state import FEW_TOPICS
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.wire.records import ENGINE
 from tests.groups.calls import Counted
-from tests.groups.consumer.members import Consumer
+from tests.groups.consumer.members import HEARTBEAT, Consumer, joining
 from tests.groups.desk import Desk
 
 PARTITIONS, MEMBERS = 10_000, 1_000
@@ -191,6 +192,22 @@ def test_a_member_of_very_many_partitions_takes_its_steps_in_slices(monkeypatch:
     first.leave()
     second.leave()
     assert not group.owners
+
+
+@pytest.mark.parametrize(("partitions", "waits"), [(2 * MANY, True), (2 * MANY + 2, False)])
+def test_members_that_join_together_do_not_wait_for_very_large_parts__kip848(
+    partitions: int, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciling, "at_once", without_pause if not waits else reconciling.at_once)
+    desk = Desk(orders=partitions)
+    members = [Consumer(desk.ask, f"m{number}") for number in range(2)]
+    sent = [desk.send(joining(one.member_id), HEARTBEAT) for one in members]
+    desk.wait(2_000)
+    for one, number in zip(members, sent, strict=True):
+        one.take(desk.answers[number])
+        assert one.count() == (partitions // 2 if waits else 0)
+        one.beat()
+        assert one.count() == partitions // 2
 
 
 def test_a_division_is_made_anew_if_the_target_changes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,12 +86,39 @@ def test_members_that_keep_coming_hold_up_the_first_ones_for_a_second_at_most() 
 
 
 @pytest.mark.parametrize(
-    "more", [{"instance": "i1"}, {"regex": "ord.*", "topics": None}], ids=["static", "pattern"]
+    "more",
+    [{"instance": "i1"}, {"regex": "ord.*", "topics": None}, {"regex": "aud.*"}],
+    ids=["static", "pattern", "pattern and names"],
 )
 def test_others_do_not_wait(more: dict[str, Any]) -> None:
     desk = Desk(orders=4)
     assert desk.answers.get(*send(desk, "m1", **more)) is not None
     assert desk.answers.get(*send(desk, "m2")) is not None, "the group is there"
+
+
+def test_a_member_whose_id_the_coordinator_makes_does_not_wait() -> None:
+    desk = Desk(orders=4)
+    assert desk.answers.get(desk.send(joining(""), 0)) is not None
+
+
+def test_a_group_that_has_become_empty_is_new_again_once_a_target_may_be_computed() -> None:
+    desk = Desk(orders=4)
+    for waits, interval_ms in ((True, 999), (False, 1_000), (True, 1_000)):
+        (sent,) = send(desk, "m1")
+        assert (desk.answers.get(sent) is None) is waits
+        desk.wait(ALONE_MS)
+        desk.ask(heartbeat("m1", -1), HEARTBEAT)
+        desk.wait(interval_ms - ALONE_MS)
+
+
+def test_a_member_that_comes_while_the_others_are_answered_does_not_wait() -> None:
+    desk = Desk(orders=4)
+    sent = send(desk, *(f"m{number}" for number in range(3 * ANSWERED_A_SLICE)))
+    desk.wait(QUIET_MS)
+    assert answers(desk, sent).count(None) == 2 * ANSWERED_A_SLICE
+    assert desk.answers.get(*send(desk, "late")) is not None
+    desk.wait(2)
+    assert None not in answers(desk, sent)
 
 
 def test_no_interval_of_targets_means_no_wait() -> None:
