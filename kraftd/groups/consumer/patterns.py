@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import islice
 from re import Pattern
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +32,9 @@ from kraftd.wire.error_code import ErrorCode
 
 LEAST_INTERVAL_MS = 10_000
 MATCHES_A_SLICE = 500
+SEVERAL = 8  # patterns: more are matched together
+TOGETHER_A_SLICE = 8 * MATCHES_A_SLICE
+MAX_TOGETHER_BYTES = 16 << 20
 RESOLVING = "resolving"  # the kind of the deadline of the next slice
 NO_TOPICS = Resolved(frozenset(), 0, 0)
 # What RE2/J, with which Kafka compiles patterns, calls the errors of RE2.
@@ -121,11 +125,47 @@ def _kafkas(text: str) -> str:
     return _ERRORS.get(error, error)
 
 
-def valid(regexes: list[str]) -> Iterator[tuple[str, Pattern[str]]]:
-    """The patterns that can be compiled; others, which another broker may have taken, match nothing."""
-    for regex in regexes:
-        with suppress(Refusal):
-            yield regex, compiled(regex)
+class Matcher:
+    """Which of some patterns match a name.
+
+    Those that cannot be compiled, which another broker may have taken, match nothing.
+    """
+
+    def __init__(self, regexes: list[str]) -> None:
+        self.patterns: list[tuple[str, Pattern[str]]] = []
+        for regex in regexes:
+            with suppress(Refusal):
+                self.patterns.append((regex, compiled(regex)))
+        self.together = None if len(self.patterns) < SEVERAL else self._together()
+
+    def _together(self) -> Any:
+        """All patterns in one automaton, and last one that matches all names; None if that gets too large."""
+        import re2
+
+        options = re2.Options()
+        options.log_errors = False
+        options.max_mem = MAX_TOGETHER_BYTES
+        found = re2.Set.FullMatchSet(options)
+        for regex, _ in self.patterns:
+            found.Add(regex)
+        found.Add("(?s).*")
+        try:
+            found.Compile()
+        except re2.error:
+            return None
+        return found
+
+    def names_a_slice(self) -> int:
+        most = MATCHES_A_SLICE if self.together is None else TOGETHER_A_SLICE
+        return most // max(1, len(self.patterns)) or 1
+
+    def matching(self, name: str) -> list[str]:
+        """The patterns that match a name."""
+        if self.together is not None:
+            places = self.together.Match(name)
+            if len(self.patterns) in places:  # else the automaton had not enough memory for this name
+                return [self.patterns[at][0] for at in places if at < len(self.patterns)]
+        return [regex for regex, pattern in self.patterns if pattern.fullmatch(name)]
 
 
 class Lookup:
@@ -138,17 +178,18 @@ class Lookup:
         self.began_ms = state.now_ms
         self.version = state.metadata.version()
         self.names: Iterator[str] = iter(state.metadata.names())
-        self.patterns = list(valid(regexes))
+        self.matcher = Matcher(regexes)
         self.found: dict[str, set[str]] = {regex: set() for regex in regexes}
         self.hashing: Slices[None] | None = None
         self.encoded: dict[str, CoordinatorRecord] = {}
 
     def run_slice(self) -> Outcome:
-        most = MATCHES_A_SLICE // max(1, len(self.patterns)) or 1
+        most = self.matcher.names_a_slice()
         some = list(islice(self.names, most))
         for name in some:
-            for regex, pattern in self.patterns:
-                if pattern.fullmatch(name) and self.may_see(name):
+            matching = self.matcher.matching(name)
+            if matching and self.may_see(name):
+                for regex in matching:
                     self.found[regex].add(name)
         return self.go_on(self.run_slice) if len(some) == most else self.hash_slice()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kraftd.groups import assigning
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer import patterns
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.messages.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -254,6 +256,25 @@ def test_new_partitions_and_topics_raise_the_epoch() -> None:
     desk.topics.change("unrelated", 1)
     settle(first)
     assert described(desk).group_epoch == epoch
+
+
+def test_many_patterns_are_matched_together_as_each_alone__kip848(monkeypatch: pytest.MonkeyPatch) -> None:
+    regexes = [f"topic-{number}[0-9]?" for number in range(20)]
+    regexes += ["(", "a\\.b", "(?i)A.*", ".*-1", "", "topic"]
+    names = [*(f"topic-{number}" for number in range(0, 60, 3)), "a.b", "topic", "topic-1", "other", ""]
+    together = patterns.Matcher(regexes)
+    assert together.together is not None
+    monkeypatch.setattr(patterns, "SEVERAL", 1000)
+    alone = patterns.Matcher(regexes)
+    for name in names:
+        assert sorted(together.matching(name)) == sorted(alone.matching(name))
+    assert together.matching("a.b") == ["a\\.b", "(?i)A.*"]
+    assert together.names_a_slice() > alone.names_a_slice()
+    together.together = SimpleNamespace(Match=lambda name: [])  # it had no memory for this name
+    assert together.matching("a.b") == ["a\\.b", "(?i)A.*"]
+    monkeypatch.setattr(patterns, "SEVERAL", 0)
+    monkeypatch.setattr(patterns, "MAX_TOGETHER_BYTES", 1)
+    assert patterns.Matcher(regexes).matching("topic-1") == alone.matching("topic-1")
 
 
 def test_a_member_subscribes_by_a_pattern() -> None:
