@@ -36,6 +36,7 @@ class MixedCluster(Cluster):
     """Brokers by id and kind, under a controller of one kind. They reach it through `network`, and each other
     through `links`, if there is such a one. With `hosts`, each broker runs on its own. `releases` names those
     of stock brokers that are not the newest, `release_version` is the one for which the cluster is formatted.
+    A stock controller is of `controller_release` at first.
     `environments` are of brokers.
     """
 
@@ -52,6 +53,7 @@ class MixedCluster(Cluster):
         settings: Mapping[str, object] | None = None,
         releases: Mapping[int, str] | None = None,
         release_version: str | None = None,
+        controller_release: str | None = None,
         environments: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
         environments = environments or {}
@@ -70,6 +72,7 @@ class MixedCluster(Cluster):
             self._open_controller_to(hosts)
         if release_version is not None:
             self.controller.format(self.cluster_id, "--standalone", "--release-version", release_version)
+        self.controller.release = controller_release or self.controller.release
         self.start_controller()
         self.ours: dict[int, Controller] = {}
         for broker_id in [one for one, kind in kinds.items() if kind == "kraftd"]:

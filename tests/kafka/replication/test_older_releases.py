@@ -1,5 +1,5 @@
 """A kraftd broker beside stock brokers of Kafka 3.9 to 4.2, at each metadata.version from 3.9 on, while all
-are rolled to the newest release.
+are rolled to the newest release. A stock controller is upgraded before them.
 
 Each broker leads a partition that all others follow. `make replication` plays it.
 """
@@ -60,7 +60,13 @@ def metadata_version(cluster: MixedCluster) -> str:
 def test_kraftd_replicates_with_each_release_while_all_are_upgraded(tmp_path: Path, controller: Kind) -> None:
     kinds: dict[int, Kind] = {**dict.fromkeys(RELEASES, "apache"), OURS: "kraftd"}  # type: ignore[dict-item]
     with MixedCluster(
-        tmp_path, kinds, controller, session_timeout_ms=9000, releases=RELEASES, release_version="3.9"
+        tmp_path,
+        kinds,
+        controller,
+        session_timeout_ms=9000,
+        releases=RELEASES,
+        release_version="3.9",
+        controller_release="3.9.1",
     ) as cluster:
         placed = [[OURS, *RELEASES], [*RELEASES, OURS]]
         topic = NewTopic(TOPIC, 2, replica_assignment=placed, config={"min.insync.replicas": "2"})
@@ -71,6 +77,12 @@ def test_kraftd_replicates_with_each_release_while_all_are_upgraded(tmp_path: Pa
             writer.wait_for_more()
             assert metadata_version(cluster) == "3.9-IV0"
             check_each_leads_the_others(cluster, "at-3.9")
+            for release in ("4.1.1", KAFKA_VERSION):  # Kafka's controller; kraftd's only starts again
+                cluster.controller.stop()
+                cluster.controller.release = release
+                cluster.start_controller()
+                writer.wait_for_more()
+                check_each_leads_the_others(cluster, f"under-{release}")
             for broker_id, version in zip(RELEASES, UPGRADES, strict=True):
                 stock, ours = cluster.brokers[broker_id], cluster.broker(OURS)
                 stock.stop()
