@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.controller_node.apis.api_57_update_features import VOTERS_UNKNOWN
 from kraftd.controller_node.apis.mutation_quota import charge_of
 from kraftd.controller_node.apis.token_requests import PLAINTEXT, SSL, may_change_tokens
 from kraftd.ground.event import DeadlineReached
@@ -279,7 +280,7 @@ def test_an_owner_without_a_type_is_answered_with_an_empty_one__kip373(harness: 
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
-@pytest.mark.parametrize("error", [None, ErrorCode.UNSUPPORTED_VERSION])
+@pytest.mark.parametrize("error", [None, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_UPDATE_VERSION])
 def test_the_quorum_decides_on_another_kraft_version__kip853(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, validate_only: bool, error: ErrorCode | None
 ) -> None:
@@ -296,7 +297,8 @@ def test_the_quorum_decides_on_another_kraft_version__kip853(
     answer = harness.ask(ApiKey.UPDATE_FEATURES, 2, request)
     assert calls == [(1, validate_only)]
     assert answer.error_code == (error or ErrorCode.NONE)
-    assert (answer.error_message or "").endswith("" if error is None else error.message)
+    reasons = {ErrorCode.INVALID_UPDATE_VERSION: VOTERS_UNKNOWN}
+    assert (answer.error_message or "").endswith(reasons.get(error, error.message) if error else "")
     assert bool(answer.error_message) is (error is not None)
 
 

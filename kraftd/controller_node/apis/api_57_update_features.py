@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING
 from kraftd.controller.context import Context
 from kraftd.controller.features.update import FeatureUpdate, refused, update_features
 from kraftd.messages.update_features_request import UpdateFeaturesRequest
+from kraftd.wire.error_code import ErrorCode
+
+VOTERS_UNKNOWN = (
+    "the leader does not know yet that every voter supports that kraft.version. "
+    "Each reports it within seconds of a start or an election: try again then"
+)
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
@@ -25,7 +31,8 @@ def handle(node: Node, call: Call) -> None:
         if update.kraft_version is not None:
             error = node.decisions.appends.upgrade_kraft_version(update.kraft_version, update.validate_only)
             if error is not None:
-                return refused(error.message, error)
+                is_unknown = error is ErrorCode.INVALID_UPDATE_VERSION  # a downgrade is refused above
+                return refused(VOTERS_UNKNOWN if is_unknown else error.message, error)
         return update
 
     node.decisions.decide(call, decide)
