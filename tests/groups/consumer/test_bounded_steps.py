@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from kraftd.groups.consumer.assignors.spec import (
     MemberSpec,
     Waits,
 )
+from kraftd.groups.consumer.assignors.uniform import assign_uniformly
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.groups.consumer.owners import MANY
@@ -111,6 +113,25 @@ def test_no_step_of_a_share_group_s_target_grows_with_its_partitions() -> None:
         assigned, longest = in_slices(assign_simply(GroupSpec(members, True, counts), assignable))
         assert longest < 2 * MAX_CALLS  # one slice sorts all partitions
     assert sum(len(indexes) for topics in assigned.values() for indexes in topics.values()) == PARTITIONS
+
+
+def test_a_target_of_ten_subscriptions_takes_no_slice_for_each_topic() -> None:
+    topics = [number.to_bytes(16, "big") for number in range(4_000)]
+    subscriptions = [tuple(topics[first::10]) for first in range(10)]
+    assigned: Assigned = {}
+    for count in (50, 500):
+        members = {
+            f"m{number}": MemberSpec(None, subscriptions[number % 10], assigned.get(f"m{number}", {}))
+            for number in range(count)
+        }
+        slices = assign_uniformly(GroupSpec(members, False, dict.fromkeys(topics, 1)))
+        steps = 0
+        with contextlib.suppress(StopIteration):
+            while True:
+                next(slices)
+                steps += 1
+        assert steps < len(topics) // 10
+        assigned, _ = in_slices(assign_uniformly(GroupSpec(members, False, dict.fromkeys(topics, 1))))
 
 
 def test_members_that_start_together_share_a_large_first_target__kip848() -> None:

@@ -6,7 +6,8 @@ ones, topic by topic, until a round moves none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from kraftd.groups.consumer.assignors.balancer import Balancer
 from kraftd.groups.consumer.assignors.spec import (
@@ -45,6 +46,7 @@ class _Levelling:
         self.subscribers: dict[Uuid, list[int]] = {}
         self.owners: dict[Uuid, list[int]] = {}
         self.growing = Growing()
+        self.work = 0  # since the last pause, in members and partitions
         self.subscriptions: dict[int, frozenset[Uuid]] = {}  # members share objects: by their identity
 
     def find_subscribers(self) -> Slices[None]:
@@ -94,16 +96,25 @@ class _Levelling:
                 for index in indexes:
                     owners[index] = number
 
-    def rank(self, topic_id: Uuid) -> tuple[float, int, int, int]:
-        """The order of topics: most partitions a subscriber, then fewest subscribers, then Java's of ids."""
-        count, subscribers = self.spec.partition_counts[topic_id], len(self.subscribers[topic_id])
-        high = int.from_bytes(topic_id[:8], "big", signed=True)
-        low = int.from_bytes(topic_id[8:], "big", signed=True)
-        return -(count / subscribers), subscribers, high, low
+    def ranked(self, topic_ids: Iterable[Uuid]) -> Slices[list[Uuid]]:
+        """Topics in order: most partitions a subscriber, then fewest subscribers, then by id as in Java."""
+        ranks: dict[tuple[float, int], dict[Uuid, int]] = {}
+        for number, topic_id in enumerate(topic_ids, 1):
+            count, subscribers = self.spec.partition_counts[topic_id], len(self.subscribers[topic_id])
+            # Java compares both halves of an id as signed numbers.
+            key = int.from_bytes(topic_id, "big", signed=True) ^ (1 << 63)
+            ranks.setdefault((-(count / subscribers), subscribers), {})[topic_id] = key
+            if number % PARTITIONS_A_SLICE == 0:
+                yield
+        return [
+            topic_id
+            for _, keys in sorted(ranks.items(), key=itemgetter(0))
+            for topic_id in sorted(keys, key=keys.__getitem__)
+        ]
 
     def assign_free(self) -> Slices[None]:
         done = 0
-        for topic_id in sorted(self.subscribers, key=self.rank):
+        for topic_id in (yield from self.ranked(self.subscribers)):
             free = [index for index, owner in enumerate(self.owners[topic_id]) if owner == NO_OWNER]
             if not free:
                 continue
@@ -120,7 +131,7 @@ class _Levelling:
 
     def balance(self) -> Slices[None]:
         shared = [topic_id for topic_id, some in self.subscribers.items() if len(some) >= 2]
-        topic_ids = sorted(shared, key=self.rank)
+        topic_ids = yield from self.ranked(shared)
         last_moved: Uuid | None = None
         looked_at = 0
         for _ in range(MAX_ROUNDS):
@@ -141,7 +152,10 @@ class _Levelling:
         if max(loads) - min(loads) <= 1:
             return 0
         balancer = Balancer(self.loads, self.subscribers[topic_id])
-        yield
+        self.work += len(loads) + len(self.owners[topic_id])
+        if self.work >= PARTITIONS_A_SLICE:
+            self.work = 0
+            yield
         by_owner: dict[int, list[int]] = {}
         for index, owner in enumerate(self.owners[topic_id]):
             by_owner.setdefault(owner, []).append(index)
