@@ -198,7 +198,7 @@ def fetched_from_leader(
     if partition.role is not FOLLOWER or leader_epoch != partition.leader_epoch:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     headers, _, reason = records.ENGINE.batch_headers(data, 0, ALL, True)
-    if reason not in (None, "truncated") or (reason and not headers):
+    if reason not in (None, "truncated"):
         return ErrorCode.CORRUPT_MESSAGE
     end, segment_bytes = partition.next_offset, partition.config.segment_bytes
     latest = partition.epochs.latest
@@ -238,6 +238,12 @@ def fetched_from_leader(
             partition.append_failed(start)
         return error.error
     return effects
+
+
+def is_torn(data: Buffer) -> bool:
+    """Return whether fetched records end within their first batch."""
+    headers, _, reason = records.ENGINE.batch_headers(data, 0, 1, True)
+    return reason == "truncated" and not headers
 
 
 def _may_begin_with(partition: Partition, header: BatchHeader, gaps_end: int) -> bool:

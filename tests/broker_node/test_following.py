@@ -306,10 +306,11 @@ def test_a_new_number_of_fetchers_divides_the_partitions_at_once__kip226(
     assert follower.partition(moved).log_end_offset == 1
 
 
-def test_corrupt_records_are_not_written(follower: Follower) -> None:
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_corrupt_records_are_not_written(follower: Follower, is_torn: bool) -> None:
     damaged = bytearray(batch(0, 2))
     damaged[-1] ^= 1
-    follower.send(0, bytes(damaged))
+    follower.send(0, bytes(damaged[:-9] if is_torn else damaged))
     assert follower.partition().log_end_offset == 0
     assert [one.partitions for one in follower.take_fetch().forgotten_topics_data] == [(0,)]
 

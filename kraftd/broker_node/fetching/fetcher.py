@@ -33,6 +33,7 @@ from kraftd.partition.replication import (
     MAX_OFFSET,
     diverged,
     fetched_from_leader,
+    is_torn,
     out_of_range,
     replicated_up_to,
     without_epochs,
@@ -371,6 +372,8 @@ class Fetcher:
         self.times.took(len(records), is_in_sync=partition.local_id in followed.hosted.state.isr)
         gaps_end = data.high_watermark if followed.doubts_gaps else MAX_OFFSET
         effects = fetched_from_leader(partition, records, followed.leader_epoch, gaps_end)
+        if records and not effects and is_torn(records):
+            effects = ErrorCode.CORRUPT_MESSAGE  # the next answer would be the same at once
         if isinstance(effects, ErrorCode):
             self._log(
                 "error",
