@@ -9,6 +9,7 @@ import pytest
 
 from kraftd.messages.list_config_resources_request import ListConfigResourcesRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.vote_request import VoteRequest
 from kraftd.requests import answer_memo
 from kraftd.requests.answer_memo import CONNECTION_CLASSES
 from kraftd.requests.events import FramesReceived
@@ -135,7 +136,7 @@ def test_requests_without_a_whole_header_are_refused_as_before(harness: ClientHa
 def test_an_answer_behind_a_refused_request_is_not_kept_in_its_place(harness: ClientHarness) -> None:
     listed = b"".join(encode_request(ApiKey.LIST_CONFIG_RESOURCES, 1, 5, "c", ListConfigResourcesRequest()))
     frames = [
-        memoryview(b"\x00\x03\x00\x63" + bytes(4) + b"\xff\xff" + bytes(2)),
+        memoryview(b"".join(encode_request(ApiKey.VOTE, 0, 4, "c", VoteRequest()))[4:]),  # not for clients
         memoryview(listed)[4:],
     ]
     harness.client_step(FramesReceived(1000, 0, frames, CLIENT, "127.0.0.1"))

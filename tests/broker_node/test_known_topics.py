@@ -12,6 +12,7 @@ import pytest
 
 from kraftd.broker_node.coordination import known_topics
 from kraftd.broker_node.coordination.known_topics import PARTITIONS_AT_ONCE, KnownTopics
+from kraftd.groups.consumer.gathering import ALONE_MS
 from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -140,7 +141,7 @@ def test_a_members_first_heartbeat_waits_for_the_hash__kip848(
     )
     request = ConsumerGroupHeartbeatRequest("g", "m", 0, None, None, 60_000, ("t",), None, None, [])
     slot = harness.client_send(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request)
-    harness.pass_time(10)
+    harness.pass_time(10 + ALONE_MS)
     answer = harness.response(slot)
     assert answer.error_code == 0 and len(answer.assignment.topic_partitions[0].partitions) == 3
     assert len(seen) == 1 and seen[0] is not None

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.groups.consumer import heartbeat, reconciling
+from kraftd.groups.consumer.gathering import ALONE_MS
 from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
@@ -38,7 +39,7 @@ def test_a_member_gives_up_partitions_after_slices__kip848(
 
     def ask(request: Any, version: int) -> Any:
         slot = harness.client_send(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, request)
-        harness.pass_time(10)
+        harness.pass_time(10 + ALONE_MS)
         return harness.response(slot)
 
     first, second = Consumer(ask, "m0", topics=("t",)), Consumer(ask, "m1", topics=("t",))

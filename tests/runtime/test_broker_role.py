@@ -80,7 +80,7 @@ def test_a_client_that_its_controller_or_broker_throttles_is_muted__kip599_kip12
     port, controller_port = free_port(), free_port()
     daemon = combined(tmp_path, port, controller_port).format().start()
     wait_until(lambda: brokers(port) == [(100, port)], "the broker is in Metadata")
-    for key, value in (("controller_mutation_rate", 10.0), ("request_percentage", 0.001)):
+    for key, value in (("controller_mutation_rate", 10.0), ("request_percentage", 0.00001)):
         for at in (port, controller_port) if key == "controller_mutation_rate" else (port,):
             entry = EntryData([EntityData("client-id", f"{key}-{at}")], [OpData(key, value)])
             ask(port, AlterClientQuotasRequest([entry], False), 1)
