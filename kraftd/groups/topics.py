@@ -5,11 +5,12 @@ As on Apache Kafka's brokers, the broker that has the request answers for topics
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any, TypeVar
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.call import Call, Topics
 from kraftd.messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -50,9 +51,23 @@ R = TypeVar("R", TxnOffsetCommitResponse, OffsetDeleteResponse)
 Names = dict[str, None]
 
 
+TOPIC_US = 10  # of work: a topic's authorization
+TOPICS_HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
+
+
 def may(call: Call, operation: AclOperation, topic: str) -> bool:
     """Return whether the caller may do this to a topic."""
     return call.allows(operation, AclResourceType.TOPIC, topic)
+
+
+def may_describe_all(call: Call, topics: Iterable[str], pace: Pace) -> Slices[bool]:
+    """Return whether the caller may describe all of a group's topics, slice by slice."""
+    for name in set(topics):
+        if not may(call, AclOperation.DESCRIBE, name):
+            return False
+        if pace.spent(TOPIC_US):
+            yield
+    return True
 
 
 def known_commit(

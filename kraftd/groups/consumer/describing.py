@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from kraftd.acl import AclOperation, AclResourceType
+from kraftd.acl import AclOperation
 from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call
@@ -13,6 +13,7 @@ from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.group_shards import GroupShards
 from kraftd.groups.state import ShardState
+from kraftd.groups.topics import TOPICS_HIDDEN, may_describe_all
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.consumer_group_describe_response import (
     Assignment,
@@ -26,7 +27,7 @@ from kraftd.wire.error_code import ErrorCode
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
-MEMBER_US = 10  # of work: a member, or a topic's authorization
+MEMBER_US = 10  # of work
 TOPICS_A_SLICE = 2000
 
 
@@ -84,12 +85,8 @@ def described_consumer_group(state: ShardState, call: Call, group_id: str) -> Sl
         count = sum(map(len, (*target.values(), *member.assigned.values())))
         if pace.spent(MEMBER_US + count * ROW_US):
             yield
-    for name in {name for name in names.values() if name is not None}:
-        if not call.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, name):
-            message = "The group has described topic(s) that the client is not authorized to describe."
-            return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message, group_id)
-        if pace.spent(MEMBER_US):
-            yield
+    if not (yield from may_describe_all(call, filter(None, names.values()), pace)):
+        return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, TOPICS_HIDDEN, group_id)
     return row
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftd.acl import AclOperation, AclResourceType
 from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.groups.call import Call
 from kraftd.groups.consumer.describing import MEMBER_US
@@ -12,6 +11,7 @@ from kraftd.groups.share.assignor import SIMPLE
 from kraftd.groups.share.group import ShareGroup
 from kraftd.groups.share.member import ShareMember
 from kraftd.groups.state import ShardState
+from kraftd.groups.topics import TOPICS_HIDDEN, may_describe_all
 from kraftd.messages.share_group_describe_response import Assignment, DescribedGroup, Member, TopicPartitions
 from kraftd.wire.error_code import ErrorCode
 
@@ -43,12 +43,8 @@ def described_share_group(state: ShardState, call: Call, group_id: str) -> Slice
         row.members.append(_member(names, member))
         if pace.spent(MEMBER_US + ROW_US * sum(map(len, member.assigned.values()))):
             yield
-    for name in {name for name in names.values() if name is not None}:
-        if not call.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, name):
-            message = "The group has described topic(s) that the client is not authorized to describe."
-            return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message, group_id)
-        if pace.spent(MEMBER_US):
-            yield
+    if not (yield from may_describe_all(call, filter(None, names.values()), pace)):
+        return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, TOPICS_HIDDEN, group_id)
     return row
 
 
