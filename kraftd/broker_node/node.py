@@ -132,7 +132,7 @@ class BrokerNode(AnsweringNode):
         wait_ms, limits = settings.request_timeout_ms, settings.session_limits
         self.topic_creation = TopicCreation(static, self.ask_controller, self.outbox, wait_ms)
         self.coordinators = LateCoordinators(self, static, new_uuid)
-        self.serves_consumer_groups = lambda: self.groups.coordinator.serves_consumer_groups()
+        self.serves_consumer_groups = lambda: self.groups.coordinator.consumer.is_served()
         self.serves_share_groups = lambda: self.coordinators.shares.is_enabled()
         self.verifications = Verifications(self, static)
         self.client_fetches = ClientFetches(self, self.source, self.source.take, limits, new_session_id)

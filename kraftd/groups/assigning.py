@@ -62,9 +62,7 @@ def partition_count(state: ShardState, topics: Iterable[str]) -> int:
     return sum(state.metadata.partition_count(topic_id) for topic_id in ids if topic_id)
 
 
-def assign_later(
-    state: ShardState, group_id: str, plan: Callable[[], Planned | None], delay_ms: int = 1
-) -> None:
+def assign_later(state: ShardState, group_id: str, plan: Callable[[], Planned | None]) -> None:
     """Compute a target in slices, of what the group is like when they begin; None if it is to have none."""
 
     def begin() -> Outcome:
@@ -73,7 +71,7 @@ def assign_later(
             _go_on(state, planned.group, partial(_run_slice, state, planned, planned.compute()))
         return Outcome()
 
-    state.deadlines.schedule((ASSIGNING, group_id), state.now_ms + delay_ms, begin)
+    state.deadlines.schedule((ASSIGNING, group_id), state.now_ms + 1, begin)
 
 
 def _run_slice(state: ShardState, plan: Planned, slices: Waits[Assigned]) -> Outcome:

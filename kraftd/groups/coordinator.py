@@ -187,10 +187,6 @@ class GroupCoordinator(GroupShards):
         if self.permit(call, AclOperation.READ, request.group_id, refuse):
             self.write(call, request.group_id, now_ms, lambda state: leave(state, request), refuse)
 
-    def serves_consumer_groups(self) -> bool:
-        """Return whether the feature and the broker's configs allow consumer groups."""
-        return self.consumer.is_served()
-
     # Offsets
 
     def offset_commit(self, call: Call, request: OffsetCommitRequest, now_ms: int) -> None:

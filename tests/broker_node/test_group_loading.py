@@ -157,12 +157,12 @@ def test_the_coordinator_follows_its_topic_and_the_features(
         assert coordinator.partition_count == count
         harness.delete_topic("__consumer_offsets")
         harness.pass_time(100)
-    assert coordinator.serves_consumer_groups()
+    assert coordinator.consumer.is_served()
     features_offset = harness.broker.view.finalized_features[1]
     changed = property(lambda view: ({}, features_offset + 1))
     monkeypatch.setattr(type(harness.broker.view), "finalized_features", changed)
     coordination.follow_image()
-    assert not coordinator.serves_consumer_groups()
+    assert not coordinator.consumer.is_served()
     looked: list[object] = []
     monkeypatch.setattr(coordination, "image_changed", lambda *seen: looked.append(seen))
     coordination.follow_image()

@@ -87,10 +87,10 @@ class Persister:
             if pace.spent(PARTITION_US):
                 yield
         for leader, all_of_leader in by_leader.items():
-            for some in divided(all_of_leader, PARTITIONS_A_REQUEST):
-                if some is not all_of_leader:
+            for first in range(0, len(all_of_leader), PARTITIONS_A_REQUEST):
+                if len(all_of_leader) > PARTITIONS_A_REQUEST:
                     yield
-                self._ask_one(asking, leader, some, retry_ms)
+                self._ask_one(asking, leader, all_of_leader[first : first + PARTITIONS_A_REQUEST], retry_ms)
 
     def _ask_one(self, asking: _Asking, leader: int | None, places: list[Place], retry_ms: int) -> None:
         def then(response: Any) -> None:
@@ -148,13 +148,6 @@ class Persister:
 
         self._retry_count += 1
         self._deadlines.schedule(self._retry_count, now_ms + retry_ms, again)
-
-
-def divided(places: list[Place], size: int) -> list[list[Place]]:
-    """Some at a time; the list itself if it is short."""
-    if len(places) <= size:
-        return [places]
-    return [places[first : first + size] for first in range(0, len(places), size)]
 
 
 class _Asking:
