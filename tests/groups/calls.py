@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+STEPS = ("handle", "tick", "step", "flush")
+
 
 class Counted:
     """Calls a function, and counts what it calls, each time it is called."""
@@ -24,3 +26,11 @@ class Counted:
 
     def _count(self, _frame: object, event: str, _: object) -> None:
         self.calls[-1] += event in ("call", "c_call")
+
+
+def counted_steps(coordinator: Any) -> list[Counted]:
+    """Count what each step of a coordinator calls from now on."""
+    steps = {name: Counted(getattr(coordinator, name)) for name in STEPS}
+    for name, counted in steps.items():
+        setattr(coordinator, name, counted)
+    return list(steps.values())

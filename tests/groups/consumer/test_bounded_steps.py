@@ -29,7 +29,7 @@ from kraftd.groups.share.assignor import assign_simply
 from kraftd.groups.state import FEW_TOPICS
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.wire.records import ENGINE
-from tests.groups.calls import Counted
+from tests.groups.calls import Counted, counted_steps
 from tests.groups.consumer.members import HEARTBEAT, Consumer, joining
 from tests.groups.desk import Desk
 
@@ -41,9 +41,7 @@ MAX_CALLS = 8_000  # in a step: less than one for each partition
 def test_no_step_grows_with_the_partitions_of_a_group() -> None:
     desk = Desk(orders=PARTITIONS)
     coordinator: Any = desk.coordinator
-    steps = {name: Counted(getattr(coordinator, name)) for name in ("handle", "tick", "step", "flush")}
-    for name, counted in steps.items():
-        setattr(coordinator, name, counted)
+    steps = counted_steps(coordinator)
     first = Consumer(desk.ask, "m0")
     first.join()
     desk.wait(2_000)  # slices of the first target
@@ -55,7 +53,7 @@ def test_no_step_grows_with_the_partitions_of_a_group() -> None:
         desk.wait(2_000)  # slices of a target
         first.beat()
     assert first.count() == PARTITIONS // MEMBERS
-    assert max(max(counted.calls) for counted in steps.values()) < MAX_CALLS
+    assert max(max(counted.calls) for counted in steps) < MAX_CALLS
     asked = ConsumerGroupDescribeRequest(("g",))
     described, longest = in_slices(coordinator.describing(Call("", 1), asked, desk.now_ms))
     assert len(described.groups[0].members) == MEMBERS

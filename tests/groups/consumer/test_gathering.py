@@ -14,7 +14,7 @@ from kraftd.groups.consumer.gathering import ALONE_MS, ANSWERED_A_SLICE, MOST_MS
 from kraftd.groups.events import PartitionResigned
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.wire.error_code import ErrorCode
-from tests.groups.calls import Counted
+from tests.groups.calls import counted_steps
 from tests.groups.consumer.members import (
     DESCRIBE,
     HEARTBEAT,
@@ -174,14 +174,12 @@ def test_a_full_group_refuses_whom_it_has_no_room_for() -> None:
 def test_a_thousand_members_have_their_parts_with_their_first_answers_in_small_steps() -> None:
     desk = Desk(orders=PARTITIONS)
     coordinator: Any = desk.coordinator
-    steps = {name: Counted(getattr(coordinator, name)) for name in ("handle", "tick", "step", "flush")}
-    for name, counted in steps.items():
-        setattr(coordinator, name, counted)
+    steps = counted_steps(coordinator)
     sent = send(desk, *(f"m{number}" for number in range(MEMBERS)))
     desk.wait(2 * QUIET_MS + 2 * MEMBERS // ANSWERED_A_SLICE)
     for one in answers(desk, sent):
         assert [len(rows) for rows in (partitions(one) or {}).values()] == [1]
-    assert max(max(counted.calls) for counted in steps.values()) < MAX_CALLS
+    assert max(max(counted.calls) for counted in steps) < MAX_CALLS
 
 
 @pytest.mark.parametrize("fails", [True, False])

@@ -15,6 +15,8 @@ from kraftd.wire.frames import encode_response, parse_response
 from testkit.process import HOST, free_port
 
 _SIZE_BYTES = 4
+Asked = dict[bytes, tuple[int, int]]  # key and version of a request, by its correlation id
+Relay = Callable[[bytes, socket.socket, Asked], None]
 
 
 class Answer:
@@ -74,41 +76,36 @@ class LyingLink:
             except OSError:
                 near.close()
                 continue
-            asked: dict[bytes, tuple[int, int]] = {}  # key and version by correlation id
-            for pump in (self._pump_requests, self._pump_answers):
-                threading.Thread(target=pump, args=(near, far, asked), daemon=True).start()
+            asked: Asked = {}
+            for pumped in ((near, far, asked, self._pass_request), (far, near, asked, self._pass_answer)):
+                threading.Thread(target=_pump, args=pumped, daemon=True).start()
 
-    def _pump_requests(
-        self, near: socket.socket, far: socket.socket, asked: dict[bytes, tuple[int, int]]
-    ) -> None:
-        try:
-            while True:
-                frame = _frame(near)
-                key, version = (int.from_bytes(frame[at : at + 2], "big") for at in (0, 2))
-                is_fetcher = b"-fetcher-" in frame[8:40]
-                asked[frame[4:8]] = (key if is_fetcher else -1, version)
-                far.sendall(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
-        except OSError:
-            _end(near, far)
+    def _pass_request(self, frame: bytes, far: socket.socket, asked: Asked) -> None:
+        key, version = (int.from_bytes(frame[at : at + 2], "big") for at in (0, 2))
+        is_fetcher = b"-fetcher-" in frame[8:40]
+        asked[frame[4:8]] = (key if is_fetcher else -1, version)
+        far.sendall(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
 
-    def _pump_answers(
-        self, near: socket.socket, far: socket.socket, asked: dict[bytes, tuple[int, int]]
-    ) -> None:
-        try:
-            while True:
-                frame = _frame(far)
-                key, version = asked.pop(frame[:4], (-1, 0))
-                told: bytes | None = len(frame).to_bytes(_SIZE_BYTES, "big") + frame
-                if key == ApiKey.FETCH and (lie := self.lie) is not None:
-                    answer = Answer(frame, version)
-                    if answer.find(self.topic_id):
-                        self.count += 1
-                        told = lie(answer)
-                if told is None:
-                    raise ConnectionError("a lie ends the connection")
-                near.sendall(told)
-        except OSError:
-            _end(near, far)
+    def _pass_answer(self, frame: bytes, near: socket.socket, asked: Asked) -> None:
+        key, version = asked.pop(frame[:4], (-1, 0))
+        told: bytes | None = len(frame).to_bytes(_SIZE_BYTES, "big") + frame
+        if key == ApiKey.FETCH and (lie := self.lie) is not None:
+            answer = Answer(frame, version)
+            if answer.find(self.topic_id):
+                self.count += 1
+                told = lie(answer)
+        if told is None:
+            raise ConnectionError("a lie ends the connection")
+        near.sendall(told)
+
+
+def _pump(source: socket.socket, target: socket.socket, asked: Asked, relay: Relay) -> None:
+    """Pass each frame on; the end of one side is that of both."""
+    try:
+        while True:
+            relay(_frame(source), target, asked)
+    except OSError:
+        _end(source, target)
 
 
 def _frame(source: socket.socket) -> bytes:
