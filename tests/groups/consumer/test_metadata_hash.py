@@ -8,12 +8,13 @@ from struct import pack
 
 import pytest
 
-from kraftd.groups.consumer.metadata_hash import TopicHashing, partition_bytes, topic_hash
+from kraftd.groups.consumer.metadata_hash import TopicHashing, group_hash, partition_bytes, topic_hash
 from kraftd.groups.consumer.xxh3 import Xxh3, add_blocks, xxh3_64
 from kraftd.wire.records import ENGINE
 
 RACKS = {1: "us-east-1b", 2: "us-east-1a", 3: "é", 4: "us-east-1c"}
 REPLICAS = ((1, 2), (), (5, 3, 4)) * 40
+LONG = (*range(239, 320), *range(1_020, 1_030), *range(2_045, 2_055))
 
 
 @pytest.mark.skipif(not hasattr(ENGINE, "xxh3_blocks"), reason="the engine in Python has no lanes")
@@ -30,7 +31,7 @@ def test_lanes_in_c_are_those_in_python() -> None:
 def test_a_hash_by_pieces_is_that_of_the_whole() -> None:
     rng = random.Random(4)
     data = rng.randbytes(3_100)
-    for length in [*range(0, 600, 7), *range(1_000, 1_100), 2_048, 2_049, 3_072, 3_073, 3_100]:
+    for length in [*range(0, 600, 7), 240, 241, *range(1_000, 1_100), 2_048, 2_049, 3_072, 3_073, 3_100]:
         hashed, at = Xxh3(), 0
         while at < length:
             step = rng.choice((1, 63, 64, 65, 700, 1_024, 2_100))
@@ -61,6 +62,10 @@ def test_hashes_stay_the_same() -> None:
     data = bytes(range(7, 256)) * 3  # every rule for short ones; so says the library `xxhash` of Python, too
     short = b"".join(pack(">q", xxh3_64(data[:length])) for length in range(257))
     assert sha256(short).hexdigest()[:16] == "7c2436e1c8d7aa32"
+    long = b"".join(pack(">q", xxh3_64((data * 3)[:length])) for length in LONG)
+    assert sha256(long).hexdigest()[:16] == "d3c0a341451dc78f"
     assert xxh3_64(bytes(range(256)) * 9) == 6270062947519883826
     assert topic_hash(bytes(range(16)), "tö", REPLICAS, RACKS) == 1013909912700962183
     assert topic_hash(bytes(range(16)), "tö", REPLICAS, {}) == 315460615315477386
+    assert group_hash({}) == 0
+    assert group_hash({"b": 2, "a": 1}) == group_hash({"a": 1, "b": 2}) == 571542372673154031

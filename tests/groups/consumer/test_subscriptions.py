@@ -53,6 +53,10 @@ def test_what_only_a_members_pattern_matches_goes_with_it() -> None:
     by_name = Member("b", topics=frozenset(("named",)))
     assert topics_without(group_of(m_=1), [by_name], ["m.*"]) == {}
     assert topics_without(group_of(m_=1), [by_name], ["x.*"]) == {"matched": Subscribers(0, 1)}
+    several = group_of(m_=1)
+    several.topics.update({"named": Subscribers(3, 0), "matched": Subscribers(1, 3)})
+    fewer = {"named": Subscribers(1, 0), "matched": Subscribers(1, 2)}
+    assert topics_without(several, [by_name, by_name], ["m.*"]) == fewer
 
 
 def test_patterns_are_unused_when_all_their_members_have_gone() -> None:
