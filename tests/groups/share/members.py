@@ -5,22 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.groups.call import Call
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.share.effects import ShareCoordinatorsAnswered
+from kraftd.groups.share.effects import (
+    FindLatestOffsets,
+    LatestOffsetsFound,
+    Place,
+    ShareCoordinatorsAnswered,
+)
 from kraftd.groups.share_state.coordinator import APIS
 from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 from tests.groups.desk import Desk
 
 Partitions = dict[str, list[int]]
+Denied = tuple[AclOperation, AclResourceType, str]
 
 
 class ShareDesk(Desk):
-    """`is_silent` keeps the share coordinators' answers back; `refusal` is their error."""
+    """`is_silent` keeps the share coordinators' answers back; `refusal` is their error, but where `refusals`
+    has another. `ends` has what the leaders of partitions answer.
+    """
 
     is_silent = False
     refusal = ErrorCode.NONE
+
+    def __init__(self, config: GroupConfig | None = None, partition_count: int = 1, **topics: int) -> None:
+        self.refusals: dict[int, ErrorCode] = {}  # by partition
+        self.ends: dict[Place, int | ErrorCode] = {}
+        super().__init__(config, partition_count, **topics)
 
     def flush(self) -> None:
         super().flush()
@@ -30,6 +46,10 @@ class ShareDesk(Desk):
     def answer_asked(self) -> None:
         while self.asked:
             effect = self.asked.pop(0)
+            if isinstance(effect, FindLatestOffsets):
+                found = {place: self.ends[place] for place in effect.places if place in self.ends}
+                self.step(LatestOffsetsFound(effect.number, found))
+                continue
             request: Any = effect.request
             api = APIS[type(request)]
             topics = [
@@ -40,7 +60,16 @@ class ShareDesk(Desk):
             super().flush()
 
     def result(self, api: Any, row: Any) -> Any:
-        return api.result(row.partition, self.refusal, None)
+        error = self.refusals.get(row.partition, self.refusal)
+        return api.result(row.partition, error, error.message if error else None)
+
+    def ask_denied(self, request: Message, version: int, *denied: Denied) -> Any:
+        """Ask as a caller that may do all but this."""
+        self.calls += 1
+        call = Call(self.calls, version, "client", "/127.0.0.1", lambda *asked: asked not in denied)
+        self.perform(self.coordinator.handle(call, request, self.now_ms))
+        self.flush()
+        return self.answers[self.calls]
 
     def heartbeat(
         self, member: str, epoch: int, topics: Sequence[str] | None = None, group: str = "g"
