@@ -11,9 +11,6 @@ from kraftd.groups.transactions.states import (
     COMPLETE_COMMIT,
     EMPTY,
     ONGOING,
-    PREPARE_ABORT,
-    PREPARE_COMMIT,
-    PREPARED,
 )
 from kraftd.groups.transactions.transaction import (
     MAX_EPOCH,
@@ -37,15 +34,6 @@ class End(NamedTuple):
     client_version: int
 
 
-# What a request means where a transaction is decided: by (state, commit).
-_DECIDED = {
-    (COMPLETE_COMMIT, True): ErrorCode.NONE,
-    (COMPLETE_ABORT, False): ErrorCode.NONE,
-    (PREPARE_COMMIT, True): ErrorCode.CONCURRENT_TRANSACTIONS,
-    (PREPARE_ABORT, False): ErrorCode.CONCURRENT_TRANSACTIONS,
-}
-
-
 def decided(entry: TransactionalId, end: End, new_producer_id: int | None, now_ms: int) -> Transaction | None:
     """The transaction as a producer's request ends it; None if it has ended so before.
 
@@ -61,9 +49,8 @@ def decided(entry: TransactionalId, end: End, new_producer_id: int | None, now_m
     entry.check_idle()
     if current.state is ONGOING:
         return current.ending(end.is_commit, end.client_version, now_ms)
-    error = _DECIDED.get((current.state, end.is_commit), ErrorCode.INVALID_TXN_STATE)
-    if error:
-        raise Refusal(error)
+    if not _has_ended_so(current, end.is_commit):
+        raise Refusal(ErrorCode.INVALID_TXN_STATE)
     return None
 
 
@@ -79,9 +66,7 @@ def _decided_with_bump(
     is_retry = current.producer_epoch == epoch + 1
     if current.producer_id != end.producer_id and not is_retry_of_last:
         raise Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if current.state in PREPARED:
-        is_valid = is_retry
-    elif current.state in (COMPLETE_COMMIT, COMPLETE_ABORT):
+    if current.state in (COMPLETE_COMMIT, COMPLETE_ABORT):
         is_valid = is_retry or is_retry_of_last or epoch == current.producer_epoch
     else:
         is_valid = epoch == current.producer_epoch
@@ -92,12 +77,13 @@ def _decided_with_bump(
     )
     if current.state is ONGOING or (is_unused and not end.is_commit):
         return _raised(current, end.is_commit, end.client_version, new_producer_id, now_ms)
-    error = _DECIDED.get((current.state, end.is_commit), ErrorCode.INVALID_TXN_STATE)
-    if error is ErrorCode.NONE and is_unused:
-        error = ErrorCode.INVALID_TXN_STATE
-    if error:
-        raise Refusal(error)
+    if is_unused or not _has_ended_so(current, end.is_commit):
+        raise Refusal(ErrorCode.INVALID_TXN_STATE)
     return None
+
+
+def _has_ended_so(current: Transaction, is_commit: bool) -> bool:
+    return current.state is (COMPLETE_COMMIT if is_commit else COMPLETE_ABORT)
 
 
 def fenced(

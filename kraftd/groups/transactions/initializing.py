@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftd.ground.refusal import Refusal
-from kraftd.groups.transactions.states import ONGOING, PREPARED
+from kraftd.groups.transactions.states import ONGOING
 from kraftd.groups.transactions.transaction import (
     NO_EPOCH,
     Transaction,
@@ -40,8 +40,6 @@ def initialized(
     entry.check_idle()
     if expected is not None and not _may_go_on(current, expected):
         raise Refusal(ErrorCode.PRODUCER_FENCED)
-    if current.state in PREPARED:
-        raise Refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
     if current.state is ONGOING:
         return None
     epoch = None if expected is None else expected.producer_epoch

@@ -171,7 +171,7 @@ class TransactionShard(Shard):
     def markers_answered(self, event: MarkersAnswered) -> None:
         """Some markers are written, some have to be sent again, and other leaders may not have answered."""
         entry = self.ids.get(event.transactional_id)
-        if entry is None or entry.completed is None or entry.current.state not in PREPARED:
+        if entry is None or entry.completed is None:
             return
         current = entry.current
         if (current.producer_id, current.producer_epoch) != (event.producer_id, event.producer_epoch):

@@ -184,7 +184,7 @@ class TransactionalId:
         return f"<TransactionalId {self.id}: {self.current!r}{pending}>"
 
     def check_idle(self) -> None:
-        """Raise Refusal while a change is on its way."""
+        """Raise Refusal while a change is on its way: what is decided has its completion on the way."""
         if self.pending is not None:
             raise Refusal(ErrorCode.CONCURRENT_TRANSACTIONS)
 
