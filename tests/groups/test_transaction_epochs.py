@@ -101,6 +101,36 @@ def test_nothing_is_committed_under_the_epoch_that_only_fences__kip890() -> None
     assert desk.end((producer_id, MAX_EPOCH), False).error_code == NONE
 
 
+def test_the_epoch_before_the_last_is_followed_by_the_last() -> None:
+    desk, (producer_id, _) = at_the_last_epoch(V2)
+    entry = desk.ids()["id"]
+    entry.current = replace(entry.current, producer_epoch=LAST - 1)
+    assert producer_of(desk.end((producer_id, LAST - 1), True)) == (NONE, producer_id, LAST)
+    entry.current = replace(entry.current, producer_epoch=LAST - 1)
+    assert producer_of(desk.init()) == (NONE, producer_id, LAST)
+
+
+@pytest.mark.parametrize("epoch", [0, 5, LAST])
+def test_another_producer_id_is_known_by_the_last_epoch_of_the_former_one(epoch: int) -> None:
+    """A producer that has missed the answer with its new id goes on; epochs before the last say nothing."""
+    desk, producer = at_the_last_epoch(V2)
+    new = desk.end(producer, False)
+    former = producer[0], epoch
+    if epoch == LAST:
+        assert producer_of(desk.end(former, False)) == producer_of(new)
+        assert producer_of(desk.init(expected=former)) == producer_of(new)
+    else:
+        assert desk.end(former, False).error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        assert desk.init(expected=former).error_code == FENCED
+
+
+@pytest.mark.parametrize("whose", [1, 2])
+def test_the_last_epoch_of_a_stranger_is_that_of_no_producer(whose: int) -> None:
+    desk, (producer_id, _) = at_the_last_epoch(V1)
+    desk.end((producer_id, LAST), True, version=4)
+    assert desk.init(expected=(producer_id + whose, LAST)).error_code == FENCED
+
+
 def test_a_fence_is_of_the_level_at_which_it_began() -> None:
     """Another transaction.version is finalized before its record fails: its epoch is raised all the same."""
     desk = TransactionDesk(V1)

@@ -43,6 +43,7 @@ class Sliced:
             pass
         effects: list[Any] = coordinator.take_effects()
         (answer,) = [one for one in effects if isinstance(one, Respond | RespondInSlices)]
+        assert call.is_answered
         if isinstance(answer, Respond):
             self.response: Any = answer.response
         else:

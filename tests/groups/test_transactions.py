@@ -292,19 +292,6 @@ def test_what_a_newer_release_has_written_is_passed_over() -> None:
     assert desk.end(producer, True).error_code == NONE
 
 
-def test_idle_ids_expire_and_open_transactions_do_not() -> None:
-    desk = TransactionDesk()
-    desk.init("idle")
-    config = desk.transaction_config
-    desk.wait(
-        config.transactional_id_expiration_ms
-        + config.transaction_remove_expired_transaction_cleanup_interval_ms
-    )
-    assert "idle" not in desk.ids()
-    desk.reload()
-    assert "idle" not in desk.ids()
-
-
 def test_operators_see_ids_and_their_partitions__kip664() -> None:
     desk = TransactionDesk()
     producer = begun(desk, 0, 1)

@@ -30,7 +30,10 @@ V1, V2 = 0, 2
 
 
 class TransactionDesk(Desk):
-    """As Desk. Markers are written at once, or fail with `marker_error`, or wait while `holds_markers`."""
+    """As Desk. Markers are written at once, or fail with `marker_error`, or wait while `holds_markers`.
+
+    Producer ids are given at once, or are `wanted` while `holds_ids`.
+    """
 
     def __init__(self, version: int = V2, config: TransactionConfig | None = None) -> None:
         self.version = version
@@ -39,11 +42,13 @@ class TransactionDesk(Desk):
         self.held: list[SendMarkers] = []
         self.holds_markers = False
         self.marker_error = ErrorCode.NONE
+        self.holds_ids = False
+        self.wanted: list[TakeProducerId] = []
         self.next_producer_id = 100
         super().__init__()
 
     def new_coordinator(self) -> Any:
-        coordinator = TransactionCoordinator(self.transaction_config, self.topics, lambda group: 0)
+        coordinator = TransactionCoordinator(self.transaction_config, self.topics, len)
         coordinator.partition_count = len(self.logs)
         coordinator.transaction_version = self.version
         return coordinator
@@ -56,14 +61,23 @@ class TransactionDesk(Desk):
     def perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, TakeProducerId):
-                self.next_producer_id += 1
-                self.step(ProducerIdTaken(effect.number, self.next_producer_id))
+                self.wanted.append(effect)
+                if not self.holds_ids:
+                    self.give_ids()
             elif isinstance(effect, SendMarkers):
                 self.held.append(effect)
                 if not self.holds_markers:
                     self.write_markers()
             else:
                 super().perform([effect])
+
+    def give_ids(self, *, are_left: bool = True) -> None:
+        """The controller gives all producer ids that are wanted, or has none left."""
+        wanted, self.wanted = self.wanted, []
+        for effect in wanted:
+            self.next_producer_id += are_left
+            self.step(ProducerIdTaken(effect.number, self.next_producer_id if are_left else None))
+        self.flush()
 
     def write_markers(self) -> None:
         """The leaders of partitions answer for all markers that were sent."""
