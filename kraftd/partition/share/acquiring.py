@@ -182,8 +182,6 @@ class Acquiring:
     def take_new(self, first: int, last: int) -> None:
         """Acquire offsets that are not in flight yet, by batches of the log."""
         share = self.share
-        if not len(share.in_flight) and share.end_offset > first:
-            first = share.end_offset
         if self.left < last - first + 1:
             end = self.end_of_batch(first + self.left - 1)
             last = min(end, last) if share.has_gap else end
@@ -204,7 +202,6 @@ class Acquiring:
         if share.in_flight.first.first_offset == first:
             share.start_offset = first
         share.end_offset = max(share.end_offset, last)
-        share.gap_moved(last - more + 1)
 
     def hold_part(self, batch: InFlightBatch, last: int) -> None:
         """Of a batch that was read, the member gets the offsets up to one; the others are available."""
@@ -221,10 +218,8 @@ class Acquiring:
 
     def end_of_batch(self, offset: int) -> int:
         """The last offset of the batch that an offset is in; the offset itself if it is in none."""
-        for batch in reversed(self.read.batches):
-            if batch.base_offset <= offset:
-                return max(batch.last_offset, offset)
-        return offset
+        batch = next(one for one in reversed(self.read.batches) if one.base_offset <= offset)
+        return max(batch.last_offset, offset)
 
     def batches_of(self, first: int, last: int) -> list[tuple[int, int]]:
         """Offsets in batches of about batch_size records, which end where one of the log's ends."""

@@ -224,16 +224,16 @@ class SharePartition:
         if state in TERMINAL:
             self.complete_count += self.counted(first, last)
 
-    def move_start(self) -> bool:
-        """Move the start offset past what is delivered no more; return whether something was."""
+    def move_start(self) -> None:
+        """Move the start offset past what is delivered no more."""
         done, count = self._done_until()
         if done is None:
-            return False
+            return
         if done == self.in_flight.last.last_offset:
             self.start_offset = self.end_offset = max(self.start_offset, done + 1)
             self.in_flight.clear()
             self.complete_count = 0
-            return True
+            return
         batch = self.in_flight.floor(done)
         following = self.in_flight.after(done)
         assert batch is not None
@@ -247,7 +247,6 @@ class SharePartition:
             self.in_flight.remove_before(batch.first_offset)
         self.start_offset = start
         self.complete_count -= count
-        return True
 
     def _done_until(self) -> tuple[int | None, int]:
         """The last offset up to which all is settled and delivered no more; and how many offsets from the
