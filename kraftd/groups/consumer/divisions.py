@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kraftd.ground.pace import Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.group import ConsumerGroup
-from kraftd.groups.consumer.member import Member, recorded_assignment, with_step
+from kraftd.groups.consumer.member import JOINING_EPOCH, Member, recorded_assignment, with_step
 from kraftd.groups.consumer.reconciling import Division, Reconciling
 from kraftd.groups.consumer.records import current_record
 from kraftd.groups.consumer.subscriptions import Subscription
@@ -80,7 +80,8 @@ def large_step(state: ShardState, request: ConsumerGroupHeartbeatRequest) -> Rec
         return None
     holder = group.members.get(group.static_members.get(request.instance_id or "", ""))
     member = holder or group.members.get(request.member_id)
-    if member is None or (member.is_reconciled_to(group.facts.target_epoch) and member is not holder):
+    is_successor = holder is not None and request.member_epoch == JOINING_EPOCH
+    if member is None or (member.is_reconciled_to(group.facts.target_epoch) and not is_successor):
         return None
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     if names is not None or regex is not None:
