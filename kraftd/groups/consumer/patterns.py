@@ -67,8 +67,9 @@ def change_of_regex(
     change = RegexChange()
     must_look = False
     if member.regex != updated.regex:
-        is_last = old is not None and group.regexes.get(old) == 1
-        records = [regex_tombstone(group.group_id, old)] if old is not None and is_last else []
+        records = []
+        if old is not None and group.regexes.get(old) == 1:
+            records.append(regex_tombstone(group.group_id, old))
         if new is None:
             is_resolved = old is not None
         elif new in group.regexes:
