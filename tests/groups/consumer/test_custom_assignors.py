@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
@@ -10,9 +10,11 @@ import pytest
 
 from kraftd.groups import assigning
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer.assignors import ASSIGNORS, custom
 from kraftd.groups.consumer.assignors.custom import Custom, called
-from kraftd.groups.consumer.assignors.spec import GroupSpec
+from kraftd.groups.consumer.assignors.spec import AssignorFailed, GroupSpec, MemberSpec
 from tests.groups.consumer.members import Consumer, settle
+from tests.groups.consumer.random_groups import counted
 from tests.groups.desk import Desk
 
 
@@ -145,3 +147,37 @@ def test_one_that_takes_long_holds_nothing_up() -> None:
     desk.wait(2_010)
     settle(first)
     assert (first.count(), failures) == (4, [])
+
+
+class Topics(tuple[bytes, ...]):
+    """Topics that members share, and how often they were gone through."""
+
+    seen = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.seen += 1
+        return super().__iter__()
+
+
+def test_what_it_returns_is_checked_with_pauses_and_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(custom, "PARTITIONS_A_SLICE", 4)
+    one, two = bytes(15) + b"\1", bytes(15) + b"\2"
+    topics = Topics((one, two))
+    names = ("m1", "m2", "m3", "m4")
+    group = GroupSpec({name: MemberSpec(None, topics, {}) for name in names}, True, {one: 20, two: 20})
+    returned: dict[str, dict[bytes, Any]] = {
+        "m1": {one: {0, 1, 2}, two: set()},
+        "m2": {one: [3], two: {0, 1, 2}},  # a pause
+        "m3": {two: {3, 4, 5, 6}},  # and another
+    }
+    assigned, pauses = counted(custom.checked(group, returned))
+    assert pauses == 2
+    assert assigned == {**returned, "m1": {one: {0, 1, 2}}, "m2": {one: {3}, two: {0, 1, 2}}}
+    assert assigned["m3"][two] is not returned["m3"][two]
+    assert topics.seen == 1
+    with pytest.raises(AssignorFailed) as failed:
+        counted(custom.checked(group, {**returned, "m4": {two: {4}}}))
+    assert str(failed.value) == f"partition 4 of topic {two.hex()} has two members, m3 and m4"
+    with pytest.raises(AssignorFailed, match="has no partition -1"):
+        counted(custom.checked(group, {"m1": {one: {-1}}}))
+    assert repr(Custom("own", ASSIGNORS["range"], print)).startswith("<Custom own: <function assign_ranges")
