@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from kraftd.groups.consumer.assignors import ASSIGNORS
 from kraftd.groups.consumer.assignors.spec import Assigned, GroupSpec, MemberSpec, Partitions
 from kraftd.groups.java_hashes import grown_order, hash_map_order, uuid_hash
+from kraftd.groups.share.assignor import assign_simply
 from kraftd.types import uuid_text
+
+R = TypeVar("R")
 
 CASES = 100
 CHANGES = 4  # of each case: the assignment of one is the beginning of the next
-KAFKAS = {"uniform": "06cc837425fbb6fa", "range": "915230c5c0899d7f"}
+KAFKAS = {"uniform": "06cc837425fbb6fa", "range": "915230c5c0899d7f", "simple": "877af4a253abbca6"}
 """A digest of what Kafka's assignors give all cases, by `text_of`."""
 
 
@@ -100,8 +103,8 @@ class Group:
         return GroupSpec(members, self.is_homogeneous, self.topics)
 
 
-def counted(slices: Generator[Any, None, Assigned]) -> tuple[Assigned, int]:
-    """The result of an assignor, and how many pauses it makes."""
+def counted(slices: Generator[Any, None, R]) -> tuple[R, int]:
+    """The result of long work such as that of an assignor, and how many pauses it makes."""
     pauses = 0
     while True:
         try:
@@ -120,4 +123,20 @@ def assignments(name: str) -> Iterator[tuple[GroupSpec, str, int]]:
             spec = group.spec()
             group.assigned, pauses = counted(ASSIGNORS[name](spec))
             yield spec, text_of(group.assigned), pauses
+            group.change()
+
+
+def share_assignments() -> Iterator[tuple[GroupSpec, Partitions, str, int]]:
+    """Share groups in all their states with the partitions that are initialized, and what they are given."""
+    random = Random("share groups")
+    for _ in range(CASES):
+        group = Group(random)
+        assignable: dict[bytes, set[int]] = {}
+        for _ in range(CHANGES):
+            spec = group.spec()
+            for topic, count in group.topics.items():  # partitions are initialized one after the other
+                initialized = {index for index in range(count) if random.random() < 0.7}
+                assignable.setdefault(topic, set()).update(initialized)
+            group.assigned, pauses = counted(assign_simply(spec, assignable))
+            yield spec, assignable, text_of(group.assigned), pauses
             group.change()
