@@ -67,7 +67,6 @@ def downgrade(
         message = f"Cannot downgrade the classic group {group.group_id}: {problem}."
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message) from None
     records = [*before, *all_tombstones(group, replaced, joining), classic.record()]
-    state.timeline.remove(state.groups, group.group_id)
     state.timeline.put(state.groups, group.group_id, classic)
     for member in classic.members.values():
         heard(state, classic, member)
