@@ -18,7 +18,7 @@ from kraftd.groups.transactions.states import (
     PREPARE_COMMIT,
 )
 from kraftd.wire.error_code import ErrorCode
-from tests.groups.transaction_desk import V1, TransactionDesk, begun
+from tests.groups.transaction_desk import TransactionDesk, begun
 
 CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
 MINUTE_MS = 60_000
@@ -102,8 +102,9 @@ def test_very_many_ids_expire_in_several_steps_and_batches() -> None:
     assert not desk.ids()
 
 
-def test_each_fence_of_an_id_raises_the_epoch() -> None:
-    desk = TransactionDesk(V1)
+@pytest.mark.parametrize("version", [0, 1])
+def test_each_fence_of_an_id_raises_the_epoch(version: int) -> None:
+    desk = TransactionDesk(version)
     for count in range(1, 4):
         producer = begun(desk)
         assert desk.init().error_code == CONCURRENT

@@ -131,14 +131,16 @@ def test_the_last_epoch_of_a_stranger_is_that_of_no_producer(whose: int) -> None
     assert desk.init(expected=(producer_id + whose, LAST)).error_code == FENCED
 
 
-def test_a_fence_is_of_the_level_at_which_it_began() -> None:
-    """Another transaction.version is finalized before its record fails: its epoch is raised all the same."""
-    desk = TransactionDesk(V1)
+@pytest.mark.parametrize(("level", "next_level"), [(V1, V2), (V2, V1)])
+def test_a_fence_is_of_the_level_at_which_it_began(level: int, next_level: int) -> None:
+    """Another transaction.version is finalized before its record fails: before v2, its epoch was raised."""
+    desk = TransactionDesk(level)
     _, epoch = begun(desk)
     desk.is_held = True
     token = desk.send(InitProducerIdRequest("id", TIMEOUT_MS), 5)
-    desk.coordinator.transaction_version = V2  # type: ignore[attr-defined]
+    desk.coordinator.transaction_version = next_level  # type: ignore[attr-defined]
     desk.wait(TIMEOUT_MS)
     assert desk.answers[token].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     entry = desk.ids()["id"]
-    assert (entry.current.producer_epoch, entry.has_failed_fence) == (epoch + 1, True)
+    is_raised = level == V1
+    assert (entry.current.producer_epoch, entry.has_failed_fence) == (epoch + is_raised, is_raised)

@@ -167,7 +167,7 @@ def test_a_broker_needs_rights_to_the_cluster_and_may_ask_for_nothing() -> None:
 def test_partitions_that_are_in_a_transaction_are_not_written_again() -> None:
     desk = TransactionDesk()
     producer = begun(desk, 0, 1)
-    assert desk.add(producer, 1) == 0 and len(desk.states()) == 2
+    assert desk.add(producer, 1) == desk.add(producer, 0, 1) == 0 and len(desk.states()) == 2
     assert desk.add(producer, 1, 2) == 0 and len(desk.states()) == 3
     current = desk.end(producer, True)
     assert not desk.ids()["id"].current.partitions
@@ -309,7 +309,7 @@ def test_an_abort_that_waited_for_a_producer_id_is_of_the_time_when_it_came() ->
     begun(desk)
     entry = desk.ids()["id"]
     entry.current = replace(entry.current, producer_epoch=MAX_EPOCH - 1)
-    desk.holds_ids = True
+    desk.holds_ids = desk.holds_markers = True
     desk.wait(TIMEOUT_MS + 20_000)
     desk.now_ms += 5_000
     desk.give_ids()
