@@ -10,7 +10,9 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.groups.call import Call
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.consumer import heartbeat as beats
+from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.owners import MANY
+from kraftd.groups.consumer.records import current_record, subscription_record
 from kraftd.groups.events import PartitionElected, PartitionResigned
 from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -20,6 +22,7 @@ from kraftd.messages.consumer_group_heartbeat_response import (
     TopicPartitions,
 )
 from kraftd.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from kraftd.messages.consumer_group_member_metadata_value import ClassicMemberMetadata, ClassicProtocol
 from kraftd.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
 from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraftd.wire.error_code import ErrorCode
@@ -71,9 +74,11 @@ def test_a_heartbeat_with_everything_is_answered_with_the_assignment(
     desk = Desk()
     one = Consumer(desk.ask, "m1")
     one.join()
-    answer = desk.ask(heartbeat("m1", one.epoch, **more), HEARTBEAT)
+    request = heartbeat("m1", one.epoch, **more)
+    answer = desk.ask(request, HEARTBEAT)
     assert answer.error_code == 0
     assert partitions(answer) == ({desk.topics.topic_id("orders"): [0, 1, 2, 3]} if tells else None)
+    assert (desk.last_of(request) is None) is tells, "only answers without one are given again"
 
 
 def member_row(desk: Desk, member_id: str = "m1") -> Any:
@@ -259,6 +264,18 @@ def test_what_releases_before_4_1_kept_of_topics_goes_with_the_next_epoch__kip84
         assert keys == [ConsumerGroupPartitionMetadataKey("g")] * count
         assert not group.facts.has_partition_metadata
         end = len(desk.records())
+
+
+@pytest.mark.parametrize(("name", "instance"), [("c", None), ("c", "i"), ("new", "i")])
+def test_a_classic_member_that_joins_by_heartbeat_is_one_of_the_new_protocol(
+    name: str, instance: str | None
+) -> None:
+    classic = ClassicMemberMetadata(45_000, [ClassicProtocol("range", b"")])
+    member = Member("c", epoch=4, instance_id=instance, topics=frozenset(("orders",)), classic=classic)
+    desk, _ = loaded([*RECORDS, subscription_record("g", member), current_record("g", member)])
+    assert member_row(desk, "c").member_type == 0
+    assert refusal(desk, joining(name, instance=instance)) == (0, None)
+    assert member_row(desk, name).member_type == 1
 
 
 @pytest.mark.parametrize(("count", "many"), [(None, False), (0, False), (MANY, False), (MANY + 1, True)])

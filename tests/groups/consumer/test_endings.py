@@ -30,6 +30,7 @@ from kraftd.wire.error_code import ErrorCode
 from tests.groups.consumer.members import DESCRIBE, HEARTBEAT, Consumer, heartbeat
 from tests.groups.consumer.test_loading import FIRST, ORDERS, RECORDS, loaded
 from tests.groups.desk import Desk
+from tests.groups.requests import COMMIT, commit, fetched
 from tests.groups.requests import members as classic_members
 
 NONE: Any = None
@@ -298,3 +299,16 @@ def test_a_group_shows_its_state_with_what_is_not_committed() -> None:
     desk.is_held = True
     desk.send(heartbeat("m2", -1), HEARTBEAT)
     assert (group.state_now(), group.state_name()) == ("Assigning", "Reconciling")
+
+
+def test_offsets_of_topics_that_no_member_reads_expire_by_their_commit__kip211() -> None:
+    desk = Desk(GroupConfig(offsets_retention_minutes=15), orders=4, audit=2)
+    Consumer(desk.ask, "m1").join()
+    one = described(desk).members[0]
+    for topic in ("orders", "audit"):
+        answer = desk.ask(commit(5, one.member_epoch, "m1", topic=topic), COMMIT)
+        assert answer.topics[0].partitions[0].error_code == 0
+    for _ in range(40):
+        desk.wait(40_000)
+        assert desk.ask(heartbeat("m1", one.member_epoch), HEARTBEAT).error_code == 0
+    assert (fetched(desk), fetched(desk, topic="audit")) == (5, -1)

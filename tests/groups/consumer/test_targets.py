@@ -16,6 +16,7 @@ from kraftd.groups.consumer.assignors.custom import Custom
 from kraftd.groups.consumer.assignors.spec import Assigned, GroupSpec, MemberSpec, Waits, finish
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import PARTITION_BYTES, Member
+from kraftd.groups.consumer.owners import MANY
 from kraftd.groups.consumer.records import Resolved
 from kraftd.groups.consumer.target import Plan, SubscribedTopics, single_owners
 from kraftd.groups.state import ShardState
@@ -306,3 +307,14 @@ def test_what_is_many_for_a_first_member() -> None:
     state = state_of(Desk(orders=FIRST_AT_ONCE, audit=1))
     assert not retargeting.has_many(state, ("orders", "none"))
     assert retargeting.has_many(state, ("orders", "audit"))
+
+
+@pytest.mark.parametrize(("partitions", "large"), [(MANY, False), (MANY + 1, True)])
+@pytest.mark.parametrize("more", [0, 1])
+def test_parts_are_large_by_the_members_that_are_there(partitions: int, large: bool, more: int) -> None:
+    state = state_of(Desk(orders=partitions * (1 + more)))
+    group = ConsumerGroup("g", state.timeline)
+    assert not retargeting.has_large_parts(state, group)
+    for number in range(1 + more):
+        group.put(Member(f"m{number}", topics=frozenset(("orders",))))
+    assert retargeting.has_large_parts(state, group) is large
