@@ -47,7 +47,7 @@ def may_assign(state: ShardState, group: ModernGroup[Any], interval_ms: int) -> 
     if (ASSIGNING, group.group_id) in state.deadlines:
         return False
     since_ms = group.facts.target_ms
-    return since_ms == 0 or interval_ms == 0 or not since_ms <= state.now_ms < since_ms + interval_ms
+    return since_ms == 0 or not since_ms <= state.now_ms < since_ms + interval_ms
 
 
 def is_large(state: ShardState, group: ModernGroup[Any]) -> bool:
