@@ -29,26 +29,19 @@ def fetch_offsets(
     committed, and UNSTABLE_OFFSET_COMMIT where a transaction is open. Raises Refusal if the group refuses.
     """
     response = OffsetFetchResponseGroup(request.group_id)
-    is_missing = False
     try:
         find = state.group if require_stable else state.committed_group
         group = find(request.group_id)
         group.check_fetch(request.member_id, request.member_epoch, is_latest=require_stable)
     except Refusal as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
-        is_missing = True
+            raise  # a group that is missing has no offsets
     if request.topics is None:
-        response.topics = [] if is_missing else all_topics(state, request.group_id, require_stable)
+        response.topics = all_topics(state, request.group_id, require_stable)
         return response
+    offsets = state.offsets.of_group(request.group_id)
     look_up: Callable[[TopicPartition], Committed | None]
-    if is_missing:
-        look_up = _nothing
-    else:
-        offsets = state.offsets.of_group(request.group_id)
-        look_up = (
-            offsets.get if require_stable else lambda place: state.timeline.committed_value(offsets, place)
-        )
+    look_up = offsets.get if require_stable else lambda place: state.timeline.committed_value(offsets, place)
     for topic in request.topics:
         rows: list[OffsetFetchResponsePartitions] = []
         response.topics.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, rows))
@@ -88,7 +81,3 @@ def row_of(index: int, committed: Committed | None, topic_id: bytes) -> OffsetFe
 
 def unstable(index: int) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(index, NO_OFFSET, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
-
-
-def _nothing(place: TopicPartition) -> None:
-    return None
