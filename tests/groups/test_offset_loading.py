@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.groups.offsets import loading
 from kraftd.groups.offsets.loading import apply_offsets
 from kraftd.groups.records import KeyAndValue, encode_record, encode_value, offset_record
 from kraftd.groups.shard import ShardStatus
@@ -89,3 +90,60 @@ def test_names_and_topic_ids_are_shared() -> None:
     (first, one), (second, other), _ = state.offsets.by_group["g"].items()
     assert first[0] is second[0]
     assert one.topic_id is other.topic_id
+
+
+def rows_of(*encoded: KeyAndValue) -> list[tuple[Any, ...]]:
+    """Records as a batch has them."""
+    return [(number, 0, key, value, ()) for number, (key, value) in enumerate(encoded)]
+
+
+def plain(topic: str = "orders", group: str = "g", **changes: Any) -> KeyAndValue:
+    """An offset in the form that is written now."""
+    value = OffsetCommitValue(5, 1, "", 7, -1, b"\1" * 16)
+    for name, content in changes.items():
+        setattr(value, name, content)
+    return encode_record(offset_record(group, topic, 0, value))
+
+
+KEY, VALUE = plain()
+assert VALUE is not None
+
+ODD: dict[str, KeyAndValue] = {
+    "a tombstone": (KEY, None),
+    "metadata": plain(metadata="x"),
+    "one byte less": (KEY, VALUE[:-1]),
+    "another version": (KEY, b"\0\3" + VALUE[2:]),
+    "another length of the text": (KEY, VALUE[:14] + b"\2" + VALUE[15:]),
+    "another tag": (KEY, VALUE[:23] + b"\1\1\x10" + VALUE[26:]),
+    "a key without an end": (KEY[:-1], VALUE),
+    "a key with more bytes": (KEY + b"\0", VALUE),
+    "a key of four bytes": (KEY[:4], VALUE),
+    "no key": (None, VALUE),  # type: ignore[dict-item]
+    "a group's key": (b"\0\2" + KEY[2:], VALUE),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_row_ends_before_a_record_of_another_form(name: str, number: int) -> None:
+    desk = Desk()
+    state = desk.coordinator.shards[0].state
+    assert apply_offsets(state, rows_of(*[plain()] * number, ODD[name], plain("audit")), {}) == number
+    assert list(state.offsets.of_group("g")) == [("orders", 0)][:number]
+    assert list(state.groups) == ["g"][:number]
+
+
+def test_names_are_remembered_by_their_bytes_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "MOST_NAMES", 2)
+    state = Desk().coordinator.shards[0].state
+    known: loading.Names = {}
+    topics = ["t1", "t2", "t1", "t2"]
+    assert apply_offsets(state, rows_of(*map(plain, topics)), known) == 4
+    assert list(known.values()) == [("g", "t1"), ("g", "t2")]
+    assert list(state.offsets.of_group("g")) == [("t1", 0), ("t2", 0)]
+    odd = dict.fromkeys(known, ("other", "name"))  # what is remembered is not read again
+    apply_offsets(state, rows_of(plain("t1")), odd)
+    assert list(state.offsets.of_group("other")) == [("name", 0)]
+    apply_offsets(state, rows_of(plain("t3"), plain("t1", "h")), known)
+    assert list(known.values()) == [("g", "t3"), ("h", "t1")]
+    assert set(state.groups) == {"g", "h", "other"}

@@ -35,8 +35,8 @@ def apply_offsets(state: ShardState, records: Sequence[tuple[Any, ...]], known: 
     """
     timeline, unpack, size, partition_of = state.timeline, _VALUE.unpack, _VALUE.size, _PARTITION.unpack
     committed_end = timeline.committed
-    head = topic_id = b""
-    topic = ""
+    head: bytes | None = None
+    topic, topic_id = "", b""
     offsets: dict[TopicPartition, Committed] = {}
     for number, (record_offset, _, key, value, _) in enumerate(records):
         if value is None or len(value) != size:
