@@ -127,6 +127,19 @@ def test_a_topic_that_is_gone_is_no_part_of_what_a_member_has() -> None:
     assert old.sync() == 0
 
 
+def test_a_classic_member_gets_the_next_epoch_once_it_has_given_up_what_it_must() -> None:
+    desk = desk_of()
+    old = classic_group(desk)
+    Consumer(desk.ask, "new").join()
+    before = old.generation
+    for _ in range(2):
+        assert old.join(said(owned={"orders": (0, 1, 2, 3)})).error_code == 0
+        assert old.generation == before and old.sync() == 0
+    assert len(old.has) == 2
+    assert old.join(said(owned={"orders": old.has})).error_code == 0
+    assert old.generation > before and not member(desk, old).revoking
+
+
 def test_a_static_classic_member_joins_again_with_its_id() -> None:
     desk = desk_of()
     new = Consumer(desk.ask, "new")
@@ -286,6 +299,9 @@ def test_a_static_classic_member_changes_the_group_if_it_takes_the_last_place(
     assert ClassicConsumer(desk, instance="i").join().error_code == 0
     is_classic = policy == "bidirectional" and not has_other
     assert kind(desk) == ("classic" if is_classic else "consumer")
+    logged: list[Any] = [what for what, _ in desk.logs[0]]
+    left = {int.from_bytes(key[:2], "big") for key, value in dict(logged).items() if value is not None}
+    assert (left == {2}) is is_classic  # else a record of the consumer group would outlive it
     desk.reload()
     assert kind(desk) == ("classic" if is_classic else "consumer")
 

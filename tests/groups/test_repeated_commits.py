@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from kraftd.groups.batches import BATCH_BYTES, size_of
 from kraftd.groups.events import PartitionResigned
-from kraftd.groups.offsets.repeated_commit import places_of_numbers
+from kraftd.groups.offsets.repeated_commit import may_repeat, places_of_numbers
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -20,7 +22,7 @@ from kraftd.wire.codec import encode_bytes
 from kraftd.wire.error_code import ErrorCode
 from tests.groups.consumer.members import Consumer
 from tests.groups.desk import Desk
-from tests.groups.requests import commit, fetch, join, stable_group
+from tests.groups.requests import commit, fetch, join, leave, stable_group
 
 VERSION = 9
 TOPICS = {"orders": 4, "audit": 2}
@@ -45,6 +47,11 @@ def drawn(random: Random) -> list[tuple[int, int]]:
     return [(random.getrandbits(63), random.randrange(-1, 1 << 31)) for _ in range(6)]
 
 
+def offsets_of(desk: Desk) -> Any:
+    """All offsets as they are in memory, with topic ids and the offsets of their records."""
+    return desk.coordinator.shards[0].state.offsets.by_group
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_repeated_commit_writes_what_a_decoded_one_writes(seed: int) -> None:
     random = Random(seed)
@@ -63,6 +70,7 @@ def test_a_repeated_commit_writes_what_a_decoded_one_writes(seed: int) -> None:
         assert short.answers[token] is None
         full.ask(request_of(name, numbers, metadata), VERSION)
     assert short.logs == full.logs
+    assert offsets_of(short) == offsets_of(full)
     assert short.ask(fetch("g"), 8) == full.ask(fetch("g"), 8)
     assert short.coordinator.counts.offset_commits == full.coordinator.counts.offset_commits
     short.reload()
@@ -99,6 +107,13 @@ def recreate_topics(desk: Desk) -> None:
     desk.topics.topic_id = lambda _: b"\2" * 16  # type: ignore[method-assign]
 
 
+def delete_group(desk: Desk) -> None:
+    """All members leave, and an operator deletes the group."""
+    (name,) = desk.coordinator.shards[0].state.groups["g"].members  # type: ignore[attr-defined]
+    desk.ask(leave((name, None)), 5)
+    assert desk.ask(DeleteGroupsRequest(("g",)), 2).results[0].error_code == 0
+
+
 @pytest.mark.parametrize("begin", [of_member, of_consumer])
 @pytest.mark.parametrize(
     "change",
@@ -108,6 +123,7 @@ def recreate_topics(desk: Desk) -> None:
         recreate_topics,
         lambda desk: desk.step(PartitionResigned(0)),
         lambda desk: setattr(desk.coordinator, "group_version", 0),
+        delete_group,
         lambda desk: desk.wait(700_000),  # its session is over
     ],
 )
@@ -119,7 +135,7 @@ def test_what_a_commit_depends_on_is_looked_at_anew(
     assert found.take(900, [2], [-1], desk.now_ms)
     desk.flush()
     change(desk)
-    assert not found.take(901, [3], [-1], desk.now_ms)
+    assert found.take(901, [3], [-1], desk.now_ms) is False
     assert 901 not in desk.answers
 
 
@@ -130,7 +146,7 @@ def test_a_member_of_another_generation_or_epoch_commits_in_full() -> None:
     classic.flush()
     classic.send(join("g", ""), 3)
     classic.wait(300_000)
-    assert not found.take(900, [2], [-1], classic.now_ms)
+    assert found.take(900, [2], [-1], classic.now_ms) is False
     consumers = Desk()
     found = of_consumer(consumers)
     assert found.take(800, [2], [-1], consumers.now_ms)
@@ -138,7 +154,7 @@ def test_a_member_of_another_generation_or_epoch_commits_in_full() -> None:
     Consumer(consumers.ask, "m2").join()
     consumers.wait(5_000)
     Consumer(consumers.ask, "m1").join()
-    assert not found.take(900, [2], [-1], consumers.now_ms)
+    assert found.take(900, [2], [-1], consumers.now_ms) is False
 
 
 def test_a_member_that_left_after_its_partition_was_loaded_again_commits_in_full() -> None:
@@ -151,7 +167,7 @@ def test_a_member_that_left_after_its_partition_was_loaded_again_commits_in_full
     assert found.take(901, [3], [-1], desk.now_ms)
     desk.flush()
     desk.ask(ConsumerGroupHeartbeatRequest("g", "m1", -1), 1)
-    assert not found.take(902, [4], [-1], desk.now_ms)
+    assert found.take(902, [4], [-1], desk.now_ms) is False
 
 
 def test_a_repeated_commit_is_a_sign_of_life_of_a_classic_member() -> None:
@@ -162,7 +178,7 @@ def test_a_repeated_commit_is_a_sign_of_life_of_a_classic_member() -> None:
         assert found.take(token, [2], [-1], desk.now_ms)
         desk.flush()
     desk.wait(10_000)
-    assert not found.take(999, [2], [-1], desk.now_ms)
+    assert found.take(999, [2], [-1], desk.now_ms) is False
 
 
 def test_a_repeated_commit_is_answered_once_it_is_committed() -> None:
@@ -207,6 +223,47 @@ def test_other_commits_are_taken_in_full(request_: OffsetCommitRequest, version:
         desk.ask(commit(1), VERSION)
     desk.ask(request_, version)
     assert desk.varied is None
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_repeated_commit_goes_into_one_batch_or_is_taken_in_full(partitions: int) -> None:
+    desk = Desk()
+    (name,) = stable_group(desk, 1)
+    rows = [OffsetCommitRequestPartition(index, 1) for index in range(partitions)]
+    topics = [OffsetCommitRequestTopic("orders", partitions=rows)]
+    desk.ask(OffsetCommitRequest("g", 1, name, topics=topics), VERSION)
+    found, numbers = desk.varied, ([2] * partitions, [-1] * partitions)
+    assert found.take(900, *numbers, desk.now_ms)
+    desk.flush()
+    written: list[Any] = [what for what, _ in desk.logs[0][-partitions:]]
+    needed = BATCH_BYTES + sum(size_of(record) for record in written)
+    desk.coordinator.limit_batches(needed - 1)
+    assert found.take(901, *numbers, desk.now_ms) is False
+    desk.coordinator.limit_batches(needed)
+    assert found.take(902, *numbers, desk.now_ms)
+
+
+@pytest.mark.parametrize(
+    ("changes", "version", "record_count", "expected"),
+    [
+        ({}, 6, 1, True),
+        ({}, 5, 1, False),
+        ({"generation_id_or_member_epoch": 0}, 9, 1, True),
+        ({"generation_id_or_member_epoch": -1}, 9, 1, False),
+        ({"member_id": ""}, 9, 1, False),
+        ({"retention_time_ms": 0}, 9, 1, False),
+        ({}, 9, 2, False),
+        ({"topics": 32}, 9, 32, True),
+        ({"topics": 33}, 9, 33, False),
+    ],
+)
+def test_small_commits_of_members_may_be_repeated(
+    changes: dict[str, Any], version: int, record_count: int, expected: bool
+) -> None:
+    request = commit(1, 1, "m")
+    for name, value in changes.items():
+        setattr(request, name, request.topics * value if name == "topics" else value)
+    assert may_repeat(request, version, record_count) is expected
 
 
 def test_bytes_behind_a_request_are_not_taken_for_offsets() -> None:
