@@ -263,7 +263,7 @@ class Lookup:
 
 def _count(topics: dict[str, Subscribers], names: AbstractSet[str], by: int) -> None:
     for name in names:
-        if by == 1 and name not in topics:
+        if name not in topics:  # it was not matched before
             topics[name] = BY_ONE_REGEX
             continue
         by_name, by_regex = topics.get(name, NOBODY)

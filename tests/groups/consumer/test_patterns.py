@@ -209,6 +209,17 @@ def test_a_lookup_that_finds_what_was_known_raises_no_epoch() -> None:
     desk.wait(10)
     assert desk.written() == ["o.*", EPOCH]
     desk.check_hash()
+    assert not desk.group.needs_refresh(desk.topics.hashes_version())  # at the next heartbeat
+
+
+def test_a_pattern_that_finds_only_topics_that_are_named_raises_the_epoch() -> None:
+    """Other members may not be subscribed to them."""
+    desk = Subscribed()
+    desk.member("m1", "o.*", ("orders", "others"))
+    desk.written()
+    desk.wait(10)
+    assert desk.written() == ["o.*", EPOCH]
+    assert desk.group.topics == {"orders": Subscribers(1, 1), "others": Subscribers(1, 1)}
 
 
 @pytest.mark.parametrize("named", [(), ("orders",), ("gone", "new-o"), ("orders", "others", "new-o")])
