@@ -11,7 +11,7 @@ from kraftd.groups.call import Call
 from kraftd.groups.consumer.assignors.spec import Partitions
 from kraftd.groups.consumer.divisions import Divided
 from kraftd.groups.consumer.group import ConsumerGroup
-from kraftd.groups.consumer.member import JOINING_EPOCH, PARTITION_BYTES, Member
+from kraftd.groups.consumer.member import JOINING_EPOCH, Member, assignment_bytes
 from kraftd.groups.consumer.patterns import RegexChange, change_of_regex
 from kraftd.groups.consumer.reconciling import Reconciling
 from kraftd.groups.consumer.records import (
@@ -137,7 +137,7 @@ class Changing:
     ) -> Member:
         if not has_new_subscription and member.is_reconciled_to(target_epoch):
             return member
-        if sum(map(len, target.values())) * PARTITION_BYTES > self.state.max_batch_bytes:
+        if assignment_bytes(len(target), sum(map(len, target.values()))) > self.state.max_batch_bytes:
             return self.wait_for_less(member)
         group = self.group
         subscription = Subscription(member, group.resolved, self.state.metadata)

@@ -20,7 +20,8 @@ from kraftd.messages.consumer_group_member_metadata_value import (
     ConsumerGroupMemberMetadataValue,
 )
 
-PARTITION_BYTES = 8  # of a partition in the record of what a member has
+# Of a topic, and of a partition of it, in the record of what a member has.
+TOPIC_BYTES, PARTITION_BYTES = 21, 8
 COPIES_A_US = 50  # partitions that are copied in a microsecond
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
@@ -93,6 +94,11 @@ class Member(Struct, frozen=True, gc=False):
 def count(partitions: Epochs) -> int:
     """How many partitions there are."""
     return sum(map(len, partitions.values()))
+
+
+def assignment_bytes(topics: int, partitions: int) -> int:
+    """About how much the record of a member takes that has these many partitions of these many topics."""
+    return topics * TOPIC_BYTES + partitions * PARTITION_BYTES
 
 
 def recorded_subscription(member: Member) -> ConsumerGroupMemberMetadataValue:

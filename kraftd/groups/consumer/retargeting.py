@@ -20,7 +20,7 @@ from kraftd.groups.consumer.assignors import ASSIGNORS, UNIFORM
 from kraftd.groups.consumer.assignors.custom import Custom
 from kraftd.groups.consumer.assignors.spec import NOTHING, Assignor, Partitions, finish
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
-from kraftd.groups.consumer.member import PARTITION_BYTES, Member
+from kraftd.groups.consumer.member import Member, assignment_bytes
 from kraftd.groups.consumer.owners import MANY
 from kraftd.groups.consumer.settings import assignment_interval_ms
 from kraftd.groups.consumer.subscriptions import regexes_after, topics_after
@@ -108,7 +108,7 @@ def begin(state: ShardState, group_id: str) -> Plan | None:
     if not isinstance(group, ConsumerGroup) or not group.members:
         return None
     for_each = partition_count(state, group.topics) // len(group.members)
-    if for_each * PARTITION_BYTES > state.max_batch_bytes:
+    if assignment_bytes(min(for_each, len(group.topics)), for_each) > state.max_batch_bytes:
         return None
     homogeneous = group.is_homogeneous()
     assignor = assignor_of(state, preferred_assignor(group.assignors))

@@ -15,10 +15,17 @@ from kraftd.groups.consumer.assignors import ASSIGNORS
 from kraftd.groups.consumer.assignors.custom import Custom
 from kraftd.groups.consumer.assignors.spec import Assigned, GroupSpec, MemberSpec, Waits, finish
 from kraftd.groups.consumer.group import ConsumerGroup
-from kraftd.groups.consumer.member import PARTITION_BYTES, Member
+from kraftd.groups.consumer.member import (
+    PARTITION_BYTES,
+    TOPIC_BYTES,
+    Member,
+    assignment_bytes,
+    recorded_assignment,
+)
 from kraftd.groups.consumer.owners import MANY
 from kraftd.groups.consumer.records import Resolved
 from kraftd.groups.consumer.target import Plan, SubscribedTopics, single_owners
+from kraftd.groups.records import encode_value
 from kraftd.groups.state import ShardState
 from kraftd.groups.timeline import Timeline
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -228,12 +235,14 @@ def test_a_target_is_computed_once_for_an_epoch() -> None:
     assert spied.taken() == [(["m1"], True)] and len(spied.desk.records()) == end
 
 
-MOST = 450  # partitions in a batch
+MOST = 450  # partitions of a topic in a batch
 SOME = 190  # of a member, with all that a batch has besides
 
 
 def full_desk(partitions: int, **config: Any) -> Desk:
-    return Desk(GroupConfig(max_batch_bytes=MOST * PARTITION_BYTES, **config), orders=partitions)
+    return Desk(
+        GroupConfig(max_batch_bytes=TOPIC_BYTES + MOST * PARTITION_BYTES, **config), orders=partitions
+    )
 
 
 @pytest.mark.parametrize(("partitions", "fits"), [(2 * SOME, True), (2 * MOST + 2, False)])
@@ -265,6 +274,29 @@ def test_a_member_whose_part_no_record_can_hold_any_more_keeps_what_it_has() -> 
         assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, 2, None)
     (group,) = desk.ask(ConsumerGroupDescribeRequest(("g",)), DESCRIBE).groups
     assert (group.group_state, group.assignment_epoch, one.count()) == ("Reconciling", 3, SOME)
+
+
+def test_a_member_of_very_many_topics_keeps_what_it_has_if_no_record_can_hold_more() -> None:
+    """A topic takes more of the record than a partition."""
+    desk = Desk(
+        GroupConfig(max_batch_bytes=5_200, group_consumer_assignment_interval_ms=0),
+        **{f"t{number}": 1 for number in range(50)},
+    )
+    one = Consumer(desk.ask, "m1", topics=[f"t{number}" for number in range(200)])
+    assert one.join().member_epoch == 2
+    for number in range(50, 200):
+        desk.topics.change(f"t{number}", 1)
+    for _ in range(2):
+        answer = one.beat()
+        assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, 2, None)
+    assert one.count() == 50
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(1, 1), (100, 1), (3, 30), (10, 1_000), (1, 20_000)])
+def test_the_size_of_a_members_record_is_known_before_it_is_made(topics: int, partitions: int) -> None:
+    has = {bytes([number]) * 16: dict.fromkeys(range(partitions), 1) for number in range(topics)}
+    size = len(encode_value(recorded_assignment(Member("m", assigned=has))))
+    assert 0 <= size - assignment_bytes(topics, topics * partitions) <= 12 + 8 * topics
 
 
 def state_of(desk: Desk) -> ShardState:
