@@ -45,6 +45,7 @@ TOPIC_ID = bytes(15) + b"\1"
         ("", "not of the form groupId:topicId:partition: ''"),
         (f" : :{ID_TEXT}:7", (" : ", 7)),
         (f" :{ID_TEXT}:7", "a group id must not be blank"),
+        ("g:AAAA:7", "'AAAA' is not a uuid: 3 bytes, not 16"),
         (f":{ID_TEXT}:7", "a group id must not be blank"),
     ],
 )

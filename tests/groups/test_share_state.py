@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from kraftd.groups.events import PartitionResigned, TopicsDeleted
 from kraftd.groups.share_state import operations, shard
 from kraftd.groups.share_state.config import ShareStateConfig
-from kraftd.groups.share_state.key import SharePartitionKey, parse_key
 from kraftd.groups.share_state.shard import ShareStateShard
 from kraftd.groups.share_state.state_batches import StateBatch, combined
 from kraftd.messages import initialize_share_group_state_request
@@ -243,15 +242,6 @@ def test_the_share_partitions_of_deleted_topics_are_forgotten() -> None:
     assert [(record.key, record.value) for record in tombstones] == [
         (ShareSnapshotKey("g", desk.topic_id, partition), None) for partition in (0, 1)
     ]
-
-
-def test_keys_are_read_from_the_right() -> None:
-    text = "a:b:AAAAAAAAAAAAAAAAAAAAAQ:7"
-    key = parse_key(text)
-    assert key == SharePartitionKey("a:b", bytes(15) + b"\1", 7) and key.text == text
-    for wrong in ("", "g", "g:7", " :AAAAAAAAAAAAAAAAAAAAAQ:7", "g:AAAA:7", "g:AAAAAAAAAAAAAAAAAAAAAQ:x"):
-        with pytest.raises(ValueError):
-            parse_key(wrong)
 
 
 # Batches laid over each other, beside a model with one entry an offset

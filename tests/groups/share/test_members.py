@@ -10,7 +10,9 @@ from kraftd.ground.refusal import Refusal
 from kraftd.groups import assigning
 from kraftd.groups.call import Call
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.share import target
 from kraftd.groups.share.group import ShareGroup
+from kraftd.groups.share.heartbeat import plan_of
 from kraftd.groups.share.sessions import SESSION
 from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
@@ -211,6 +213,28 @@ def test_a_full_group_names_its_capacity() -> None:
     refused = Sharer(desk, "m3").join()
     assert refused.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert refused.error_message == "The share group has reached its maximum capacity of 2 members."
+
+
+@pytest.mark.parametrize(("a_slice", "pauses"), [(5, 1), (4, 1), (3, 1), (2, 2), (1, 5), (6, 0)])
+def test_a_pause_comes_after_so_many_members_of_a_target(
+    a_slice: int, pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = desk_of(orders=1)
+    for number in range(5):
+        desk.heartbeat(f"m{number}", 0, ("orders",))
+    plan = plan_of(desk.coordinator.shards[0].state, group_of(desk))
+    _, least = counted(plan.compute())
+    monkeypatch.setattr(target, "MEMBERS_A_SLICE", a_slice)
+    assigned, count = counted(plan.compute())
+    assert count - least == pauses
+    assert sorted(assigned) == [f"m{number}" for number in range(5)]
+
+
+def test_a_member_id_has_as_many_characters_as_a_uuid_at_most() -> None:
+    desk = desk_of(orders=1)
+    assert desk.heartbeat("m" * 36, 0, ("orders",)).error_code == 0
+    assert desk.heartbeat("m" * 37, 0, ("orders",)).error_code == ErrorCode.INVALID_REQUEST
+    assert repr(desk.coordinator.share) == "<ShareGroupApis at version 1, <Asking 0 questions>>"
 
 
 def test_members_have_a_whole_session_after_a_change_of_the_coordinator() -> None:
