@@ -137,7 +137,7 @@ class Changing:
     ) -> Member:
         if not has_new_subscription and member.is_reconciled_to(target_epoch):
             return member
-        if assignment_bytes(len(target), sum(map(len, target.values()))) > self.state.max_batch_bytes:
+        if assignment_bytes(len(target), sum(map(len, target.values()))) >= self.state.max_batch_bytes:
             return self.wait_for_less(member)
         group = self.group
         subscription = Subscription(member, group.resolved, self.state.metadata)

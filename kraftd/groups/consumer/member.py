@@ -97,7 +97,7 @@ def count(partitions: Epochs) -> int:
 
 
 def assignment_bytes(topics: int, partitions: int) -> int:
-    """About how much the record of a member takes that has these many partitions of these many topics."""
+    """What these many partitions of these many topics take of a member's record, which has a little more."""
     return topics * TOPIC_BYTES + partitions * PARTITION_BYTES
 
 

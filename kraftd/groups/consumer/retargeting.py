@@ -108,7 +108,7 @@ def begin(state: ShardState, group_id: str) -> Plan | None:
     if not isinstance(group, ConsumerGroup) or not group.members:
         return None
     for_each = partition_count(state, group.topics) // len(group.members)
-    if assignment_bytes(min(for_each, len(group.topics)), for_each) > state.max_batch_bytes:
+    if assignment_bytes(min(for_each, len(group.topics)), for_each) >= state.max_batch_bytes:
         return None
     homogeneous = group.is_homogeneous()
     assignor = assignor_of(state, preferred_assignor(group.assignors))
