@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from kraftd.ground.pace import ROW_US, Pace, Slices, at_once
 from kraftd.log.data.data_log import DataLog
@@ -16,23 +17,21 @@ from kraftd.log.data.flushing import FlushJob
 from kraftd.log.data.resources import Deletion, LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_atomically
-from kraftd.log.errors import StorageError, StorageFailure
-from kraftd.log.offset_checkpoint import (
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    TopicPartition,
-    offset_row,
-)
+from kraftd.log.errors import DiskFull, StorageError, StorageFailure
+from kraftd.log.offset_checkpoint import LOG_STARTS, RECOVERY_POINTS, TopicPartition
 from kraftd.log_dirs import clean_shutdown
 from kraftd.log_dirs.closing import Producers, close_logs
 from kraftd.log_dirs.found_logs import Damaged, FoundLog
 from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, RunAll, WriteJob, in_turn
 from kraftd.log_dirs.log_making import LogMaking
+from kraftd.log_dirs.log_opening import LogReopening
 from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
+from kraftd.log_dirs.offset_rows import offset_rows
 from kraftd.named_tuple import NamedTuple
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
 
+Making = TypeVar("Making", LogMaking, LogReopening)
 UNKNOWN_DIRECTORIES = (None, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST)
 CLOSED_TOGETHER = 256  # logs, at a clean stop
 
@@ -49,8 +48,9 @@ class LogDirectories:
 
     rivals: the logs of a partition that has some in several directories, of different topic ids; one of them
     is in logs. offline has the paths that failed, and why: the `unreadable` ones from the beginning. damaged:
-    logs whose files are damaged, in directories that work. all_loaded: the directories whose logs are open,
-    or known as damaged. lost: the topic ids of logs whose directory failed. `loading` fills the rest of it.
+    logs whose files are damaged, or whose recovery a full disk did not take, in directories that work.
+    all_loaded: the directories whose logs are open, or in damaged. lost: the topic ids of logs whose
+    directory failed. `loading` fills the rest of it.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LogDirectories:
         self.all_loaded: set[str] = set()
         self.high_watermarks: dict[tuple[str, TopicPartition], int] = {}  # by path: a log may have moved
         self._checkpoint_files: dict[str, ReplacedFile] = {}
-        self._makings: set[LogMaking] = set()
+        self._makings: set[LogMaking | LogReopening] = set()
 
     def __repr__(self) -> str:
         count = len(self.directories)
@@ -120,6 +120,16 @@ class LogDirectories:
             self.rivals[key] = [each for each in found if each.log.parent != path]
         return lost
 
+    def is_loaded(self, path: str) -> bool:
+        """Return whether all logs of a directory are open or damaged; else its checkpoints stay as they are,
+        and a stop is no clean one.
+        """
+        return path in self.all_loaded and not self.without_room(path)
+
+    def without_room(self, path: str) -> list[Damaged]:
+        """The logs of a directory that are not open since its disk is full."""
+        return [one for one in self.damaged.values() if one.parent == path and one.opening is not None]
+
     def by_fewest_logs(self) -> list[str]:
         """The paths for a new log: those with the fewest first, without the cordoned ones."""
         online = self.online
@@ -151,7 +161,7 @@ class LogDirectories:
         found = self.begin_create(
             topic, partition, topic_id, now_ms, directory_id=directory_id, is_new=is_new, unique=unique
         )
-        while isinstance(found, LogMaking):
+        while not isinstance(found, DataLog):
             found.run()
             found = self.end_create(found, failed)
         return found
@@ -166,9 +176,10 @@ class LogDirectories:
         directory_id: Uuid | None = None,
         is_new: bool = True,
         unique: str | None = None,
-    ) -> DataLog | LogMaking:
+    ) -> DataLog | LogMaking | LogReopening:
         """What makes the log of a partition, in the directory of an id, else in that with the fewest logs;
-        the log if it exists. With `unique` it is a future log, named so. `end_create` must follow.
+        the log if it exists, or what opens it if its disk had no room for that. With `unique` it is a future
+        log, named so. `end_create` must follow.
 
         Raises StorageFailure if no directory takes it. Raises it also while one is offline, which may have
         it, but not if it is new or of a directory that works. What metadata takes for new may be old.
@@ -180,8 +191,10 @@ class LogDirectories:
             if topic_id is not None:
                 logs[key].assign_topic_id(topic_id)
             return logs[key]
-        if key in self.damaged:
-            raise self.damaged[key].error
+        if (damaged := self.damaged.get(key)) is not None:
+            if damaged.opening is None or unique is not None:
+                raise damaged.error
+            return self._begun(LogReopening(damaged.opening, topic_id, now_ms))
         is_elsewhere = directory_id is not None and self.path_of(directory_id) is not None
         is_new = is_new and not self._was_there(key, topic_id, directory_id)
         if self.offline and not is_new and not is_elsewhere:
@@ -191,7 +204,9 @@ class LogDirectories:
         return self._make_in(self._paths_for(directory_id), key, topic_id, now_ms, name)
 
     def end_create(
-        self, making: LogMaking, failed: Callable[[str, StorageError], object] | None = None
+        self,
+        making: LogMaking | LogReopening,
+        failed: Callable[[str, StorageError], object] | None = None,
     ) -> DataLog | LogMaking:
         """Account for a making that was run: the log, or what makes it in the next directory. `failed` takes
         the place of `fail`. Raises StorageError.
@@ -202,9 +217,14 @@ class LogDirectories:
             if making.path in self.offline:  # it is there: no other directory may have it, too
                 raise self.offline[making.path]
             making.log.move_to(self.resources, self.settings_of(making.key[0]))
+            if isinstance(making, LogReopening):
+                self.damaged.pop(making.key, None)
             (self.logs if making.name is None else self.futures)[making.key] = making.log
             return making.log
         if making.error is not None:
+            if isinstance(making, LogReopening) and (damaged := self.damaged.get(making.key)) is not None:
+                opening = damaged.opening if isinstance(making.error, DiskFull) else None
+                self.damaged[making.key] = damaged._replace(error=making.error, opening=opening)
             if not isinstance(making.error, StorageFailure):
                 raise making.error
             (failed or self.fail)(making.path, making.error)
@@ -315,28 +335,14 @@ class LogDirectories:
         """The same for a pace of the event loop. A checkpoint that is begun later replaces this one's. None
         while logs of the directory are still to be opened: what the files say of those would be lost.
         """
-        if path not in self.all_loaded:
+        if not self.is_loaded(path):
             return []
         self.resources.uncheckpointed.discard(path)  # what changes from now on may be missing in this one
         files = [self._checkpoint_file(path, name) for name in (RECOVERY_POINTS, LOG_STARTS)]
         numbers = [file.next_number() for file in files]
-        points, starts = list[str](), list[str]()
-        pace = Pace()
-        for logs in (self.logs, self.futures):
-            for key in logs.walk():
-                if pace.spent(ROW_US):
-                    yield
-                if (log := logs.get(key)) is not None and log.parent == path:
-                    points.append(offset_row(key, log.recovery_point))
-                    if log.log_start > log.segments[0].base_offset:
-                        starts.append(offset_row(key, log.log_start))
-        for key, damaged in self.damaged.items():
-            if damaged.parent == path:
-                points.append(offset_row(key, damaged.found.recovery_point))
-                if damaged.found.log_start:
-                    starts.append(offset_row(key, damaged.found.log_start))
-        made = zip(files, numbers, (points, starts), strict=True)
-        return [WriteJob(path, file, number, rows) for file, number, rows in made]
+        rows = yield from offset_rows(path, (self.logs, self.futures), self.damaged)
+        made = zip(files, numbers, rows, strict=True)
+        return [WriteJob(path, file, number, its) for file, number, its in made]
 
     def checkpoints_after_truncations(self) -> list[WriteJob]:
         """Those of the directories in which a log was truncated since the last call."""
@@ -415,7 +421,7 @@ class LogDirectories:
             try:
                 for job in self.checkpoints_of(path):
                     job.run()
-                if path in self.all_loaded:
+                if self.is_loaded(path):
                     content = clean_shutdown.encode_clean_shutdown(broker_epoch)
                     write_atomically(self.resources.disk, f"{path}/{clean_shutdown.FILE_NAME}", content)
             except StorageError as error:
@@ -452,6 +458,9 @@ class LogDirectories:
         settings = self.settings_of(key[0])
         making = LogMaking(self.resources, online, key, topic_id, settings, now_ms, name)
         self.resources.files.forget_below(making.directory)  # else the log writes to files without a name
+        return self._begun(making)
+
+    def _begun(self, making: Making) -> Making:
         self._makings.add(making)
         self._counts[making.path] += 1  # the next one begun may go elsewhere
         return making

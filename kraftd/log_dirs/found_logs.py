@@ -5,13 +5,14 @@ from __future__ import annotations
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.opening import Found
 from kraftd.log.errors import StorageError
+from kraftd.log_dirs.log_opening import LogOpening
 from kraftd.named_tuple import NamedTuple
 from kraftd.types import Uuid
 
 
 class Damaged(NamedTuple):
     """A log that could not be opened, and what the checkpoints say of it, which is kept. topic_id is None if
-    it is not known.
+    it is not known. `opening` opens it again if only room was lacking.
     """
 
     parent: str
@@ -19,6 +20,7 @@ class Damaged(NamedTuple):
     topic_id: Uuid | None
     error: StorageError
     found: Found
+    opening: LogOpening | None = None
 
     @property
     def directory(self) -> str:

@@ -42,7 +42,7 @@ class HighWatermarks:
         for group in sorted(groups):
             if pace.spent(3 * ROW_US * self._make_rows(group)):
                 yield
-        online = [path for path in self._directories.online if path in self._directories.all_loaded]
+        online = list(filter(self._directories.is_loaded, self._directories.online))
         texts: dict[str, list[str]] = {path: [] for path in online}
         for rows in self._rows.values():
             for path, text in rows:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Self
 
 from kraftd.log.data.data_log import DataLog
-from kraftd.log.data.opening import Found, Opened, open_data_log
+from kraftd.log.data.opening import Found
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.resources import Deletion
-from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
+from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageError
 from kraftd.log.offset_checkpoint import (
     HIGH_WATERMARKS,
     LOG_STARTS,
@@ -28,11 +27,11 @@ from kraftd.log.offset_checkpoint import (
     offsets_but_zeros,
 )
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
-from kraftd.log.partition_metadata import decode_topic_id
 from kraftd.log_dirs import clean_shutdown
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.found_logs import Damaged, FoundLog
 from kraftd.log_dirs.jobs import remove_tree
+from kraftd.log_dirs.log_opening import LogOpening, ProducersOf
 from kraftd.log_dirs.names import (
     DELETE_SUFFIX,
     FUTURE_SUFFIX,
@@ -40,87 +39,9 @@ from kraftd.log_dirs.names import (
     PartitionDirectory,
     parse_name,
 )
-from kraftd.types import METADATA_TOPIC, Uuid
-
-ProducersOf = Callable[[str, int], ProducerReplay | None]
-"""What replays the producers of a log, by topic and partition."""
+from kraftd.types import METADATA_TOPIC
 
 _REMOTE_INDEXES = "remote-log-index-cache"  # of Kafka's tiered storage; no partition
-
-
-class LogOpening:
-    """One log to be opened. After `run`, either opened or error is set; producers are those of the open log,
-    None if there are none. topic_id is that of a log with an error, if it is known.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "_directories",
-        "_now_ms",
-        "_producers_of",
-        "error",
-        "found",
-        "name",
-        "opened",
-        "parent",
-        "parsed",
-        "producers",
-        "topic_id",
-    )
-
-    def __init__(
-        self,
-        directories: LogDirectories,
-        parent: str,
-        name: str,
-        parsed: PartitionDirectory,
-        found: Found,
-        now_ms: int,
-        producers_of: ProducersOf,
-    ) -> None:
-        self.parent = parent
-        self.name = name
-        self.parsed = parsed
-        self.found = found
-        self.producers: ProducerReplay | None = None
-        self.opened: Opened | None = None
-        self.error: StorageError | None = None
-        self.topic_id: Uuid | None = None
-        self._directories = directories
-        self._now_ms = now_ms
-        self._producers_of = producers_of
-
-    def __repr__(self) -> str:
-        return f"<LogOpening {self.parent}/{self.name}>"
-
-    def run(self) -> None:
-        """Open the log. Blocks."""
-        for _ in self.slices():
-            pass
-
-    def slices(self) -> Iterator[None]:
-        """Open the log; each slice takes a few milliseconds."""
-        topic, partition, suffix = self.parsed
-        producers = self._producers_of(topic, partition)
-        opening = open_data_log(
-            self._directories.resources,
-            self.parent,
-            topic,
-            partition,
-            self._directories.settings_of(topic),
-            self.found,
-            now_ms=self._now_ms,
-            name=self.name if suffix else None,
-            producers=producers,
-        )
-        try:
-            self.opened = yield from opening
-            self.producers = None if producers is None or producers.is_empty else producers
-        except StorageError as error:
-            self.error = error
-            with suppress(FileNotFoundError, StorageError, ValueError):
-                metadata = f"{self.parent}/{self.name}/{METADATA_FILE_NAME}"
-                self.topic_id = decode_topic_id(self._directories.resources.disk.read_bytes(metadata))
 
 
 def run_openings(openings: Iterable[LogOpening]) -> None:
@@ -198,7 +119,10 @@ class LogLoader:
                 start, point = starts.pop((topic, partition), 0), points.pop((topic, partition), 0)
                 found = Found(start, point, is_clean) if start or point else new
                 parsed = PartitionDirectory(topic, partition, parsed.suffix)
-                yield LogOpening(directories, path, name, parsed, found, now_ms, self._producers_of)
+                resources, settings_of = directories.resources, directories.settings_of
+                yield LogOpening(
+                    resources, settings_of, path, name, parsed, found, now_ms, self._producers_of
+                )
 
     def _is_left_over(self, path: str, name: str) -> bool:
         """Return whether a directory was left half made, as its disk failed or the process was killed, and
@@ -245,6 +169,10 @@ class LogLoader:
                 path, opening.name, opening.topic_id, opening.error, opening.found
             )
             self.notes.append(f"{topic}-{partition} stays offline: {opening.error}")
+        elif isinstance(opening.error, DiskFull) and not suffix:
+            directories.damaged[key] = Damaged(
+                path, opening.name, opening.topic_id, opening.error, opening.found, opening
+            )
         elif opening.error is not None:
             directories.fail(path, opening.error)
             return

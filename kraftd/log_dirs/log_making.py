@@ -30,6 +30,9 @@ class LogMaking:
     name is that of its directory, None for topic and partition.
     """
 
+    producers = None
+    notes = ()  # nothing of a new log is repaired
+
     def __init__(
         self,
         resources: LogResources,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.log.errors import DiskFull, StorageFailure
+from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -177,19 +178,24 @@ def test_what_follows_a_failed_append_in_the_same_step_leaves_no_gap(harness: Br
     assert harness.read("t").high_watermark == 3
 
 
+def killed(before: BrokerHarness) -> MemoryDisk:
+    """The disk after a kill of the process: no mark of a clean stop is on it."""
+    before.executor.close_files()
+    for path in PATHS:
+        before.disk.remove(f"{path}/.kafka_cleanshutdown")
+    before.disk.locked.clear()
+    return before.disk
+
+
 def restarted_with_damage(before: BrokerHarness, tmp_path: Path, *indexes: int) -> BrokerHarness:
     """The next process, after a kill and a flipped bit in the first batch of these partitions."""
     known = before.directories
     found = [known.logs.get(("t", index)) or known.damaged["t", index] for index in indexes]
     directories = [one.directory for one in found]
-    before.executor.close_files()
-    disk = before.disk
+    disk = killed(before)
     for directory in directories:
         segment = next(one for one in disk.paths() if one.startswith(directory) and one.endswith(".log"))
         disk.flip_bit(segment, 100, 1)
-    for path in PATHS:
-        disk.remove(f"{path}/.kafka_cleanshutdown")
-    disk.locked.clear()
     after = BrokerHarness(tmp_path, disk)
     after.clock.ms = before.clock.ms + 20_000
     after.run()
@@ -261,6 +267,67 @@ def test_a_topic_with_a_damaged_log_is_deleted_and_made_again(tmp_path: Path) ->
     assert after.produce("t", records()).base_offset == 0
     after.pass_time(70_000)
     assert [name for path in PATHS for name in after.disk.list_others(path) if name.startswith("t-0.")] == []
+
+
+def test_a_log_whose_recovery_finds_no_room_is_opened_once_there_is_some(tmp_path: Path) -> None:
+    before = BrokerHarness(tmp_path).run()
+    before.create_topic("t", 2)
+    batch = records(50, producer_id=7, producer_epoch=0, base_sequence=0)
+    for index in range(2):
+        before.produce("t", batch, index=index)
+    path = before.directories.logs["t", 0].parent
+    disk = killed(before)
+
+    def started(ms: int) -> BrokerHarness:
+        after = BrokerHarness(tmp_path, disk)
+        after.clock.ms = before.clock.ms + ms
+        after.run()
+        after.pass_time(20_000)
+        return after
+
+    disk.fault = full_for("/t-0/")
+    full = started(20_000)
+    assert not full.failures and not full.directories.offline
+    assert full.produce("t", batch, index=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert full.produce("t", batch, index=1).base_offset == 0
+    full.pass_time(10_000)
+    told = [(text, fields) for _, text, fields in full.broker_lines.all if "t-0" in str(fields)]
+    assert [text for text, _ in told] == ["a partition stays offline"], "once, and not with each try"
+    (found,) = [fields for _, text, fields in full.broker_lines.all if text.startswith("the disk is full")]
+    assert (found["directory"], found["logs"]) == (path, 1)
+    assert 0 < found["needed_bytes"] < found["free_bytes"]
+    assert path in full.executor.logs.full_directories.ages_ms()
+    for _ in full.directories.close(full.clock.ms, 1, lambda key: None):
+        pass
+    assert [disk.exists(f"{one}/.kafka_cleanshutdown") for one in PATHS] == [one != path for one in PATHS]
+    disk.locked.clear()
+
+    again = started(60_000)
+    assert again.produce("t", batch, index=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    disk.fault = None
+    again.pass_time(2_000)
+    assert again.produce("t", batch, index=0).base_offset == 0, "a repetition, for its producer is known"
+    assert again.produce("t", records(), index=0).base_offset == 50
+    assert again.directories.is_loaded(path) and not again.directories.damaged
+    assert again.executor.logs.full_directories.ages_ms() == {}
+
+
+def test_a_log_that_waits_for_room_can_be_deleted(tmp_path: Path) -> None:
+    before = BrokerHarness(tmp_path).run()
+    before.create_topic("t")
+    before.produce("t", records(50))
+    disk = killed(before)
+    disk.fault = full_for("/t-0/")
+    after = BrokerHarness(tmp_path, disk)
+    after.clock.ms = before.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    assert after.produce("t", records()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    after.delete_topic("t")
+    disk.fault = None
+    after.create_topic("t")
+    after.pass_time(2_000)
+    assert after.produce("t", records()).base_offset == 0
 
 
 def test_records_and_producers_outlive_a_restart(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from kraftd.log.disk import RealDisk, RealFile
 from kraftd.log.errors import DirectoryProblem, DiskFull, StorageFailure
 from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.log_loader import LogLoader, LogOpening
+from kraftd.log_dirs.log_loader import LogLoader
+from kraftd.log_dirs.log_opening import LogOpening
 from kraftd.partition.config import PartitionConfig
 from tests.log.data.logs import NOW_MS, append, batch
 from tests.log_dirs.test_log_directories import ID_A, ID_B, SETTINGS, TOPIC_ID, UNIQUE

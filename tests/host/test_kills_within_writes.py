@@ -12,7 +12,8 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.memory_disk import MemoryDisk, MemoryFile, everything_survives
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.log_loader import LogLoader, LogOpening
+from kraftd.log_dirs.log_loader import LogLoader
+from kraftd.log_dirs.log_opening import LogOpening
 from kraftd.partition.config import PartitionConfig
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.end_marker import build_end_marker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
 from kraftd.cli.doctor.judge_disk import size_text
-from kraftd.cli.doctor.judge_replicas import is_full
+from kraftd.cli.doctor.judge_replicas import REPAIR_DISK, is_full
 from kraftd.cli.doctor.replica_probe import connected
 from kraftd.client.failures import ClientFailure
 from kraftd.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -18,7 +18,6 @@ from kraftd.wire.error_code import ErrorCode, error_name
 if TYPE_CHECKING:
     from kraftd.metadata.image import Image
 
-REPAIR = "repair its disk, or take it out of log.dirs, and restart the broker"
 MAKE_ROOM = "make room on that disk: the broker takes no more records there"
 
 
@@ -61,7 +60,7 @@ def judge_described(broker_id: int, answer: DescribeLogDirsResponse) -> Iterator
     rooms = []
     for one in answer.results:
         if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
-            yield problem("directories", node, f"its log directory {one.log_dir} is offline", REPAIR)
+            yield problem("directories", node, f"its log directory {one.log_dir} is offline", REPAIR_DISK)
         elif not one.error_code and is_full(one.total_bytes, one.usable_bytes):
             yield problem(
                 "directories", node, f"the disk of its {one.log_dir} is full: {_room(one)}", MAKE_ROOM

@@ -28,6 +28,7 @@ LATE_TIMES = 5  # as long as the leader's
 TOO_SLOW = "look at its link to the leader, its disk and its processors: one of them is too slow"
 SLOW_HOST = "look at its disk and its processors, or run `kraftd doctor --config` there, which knows which"
 SLOW_LINK = "look at its link"
+REPAIR_DISK = "repair its disk, or take it out of log.dirs, and restart the broker"
 
 
 class Ends(Struct, frozen=True):

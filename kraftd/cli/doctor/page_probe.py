@@ -15,6 +15,7 @@ from msgspec import convert
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem, replace_log, warning
 from kraftd.cli.doctor.judge_cluster import partitions_text
+from kraftd.cli.doctor.judge_replicas import REPAIR_DISK
 from kraftd.metrics.state.health import STOPPING
 from kraftd.metrics.state.slow_fetches import SlowFetches, described
 from kraftd.types import address_text
@@ -77,15 +78,21 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     named: dict[str, str] = broker.get("uncleanable") or {}
     unusable: dict[str, str] = broker.get("unusable") or {}
     node = f"node {health.get('node_id')}"
+    full: dict[str, float] = broker.get("full_directories") or {}
+    offline: dict[str, str] = broker.get("offline_directories") or {}
     found = [
         problem("disk", path, f"this broker refuses records: no room, {age_s:.0f} s ago last", MAKE_ROOM)
-        for path, age_s in (broker.get("full_directories") or {}).items()
+        for path, age_s in full.items()
+    ]
+    found += [
+        problem("disk", path, f"this broker has taken it offline: {reason}", REPAIR_DISK)
+        for path, reason in offline.items()
     ]
     if health.get("state") == STOPPING:
         led = partitions_text(int(broker.get("led_partitions") or 0))
         found.append(note("brokers", node, f"it is stopping, and still leads {led}"))
     found += [
-        problem("replicas", name, f"this broker cannot use its log: {reason}", REPLACE)
+        problem("replicas", name, f"this broker cannot use its log: {reason}", _remedy(reason, full, offline))
         for name, reason in unusable.items()
     ]
     found += [
@@ -100,6 +107,13 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     if more > 0:
         found.append(warning("cleaner", where, f"{more} more logs cannot be cleaned", REMEDY))
     return found
+
+
+def _remedy(reason: str, full: Iterable[str], offline: Iterable[str]) -> str:
+    """What to do about a log that a broker cannot use, by the log directory that the reason names."""
+    if any(path in reason for path in full):
+        return MAKE_ROOM
+    return REPAIR_DISK if any(path in reason for path in offline) else REPLACE
 
 
 async def _ask(config: DaemonConfig | None, host: str, port: int) -> bytes:

@@ -7,6 +7,7 @@ threads. A directory that fails goes offline with its partitions, and the node i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 
@@ -42,7 +43,8 @@ from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.full_directories import FullDirectories
 from kraftd.log_dirs.high_watermarks import HighWatermarks, MarkOf
 from kraftd.log_dirs.jobs import RunAll, in_turn
-from kraftd.log_dirs.log_loader import LogLoader, LogOpening, run_openings
+from kraftd.log_dirs.log_loader import LogLoader, run_openings
+from kraftd.log_dirs.log_opening import LogOpening
 from kraftd.named_tuple import NamedTuple
 from kraftd.partition.effects import (
     AssignEpoch,
@@ -112,6 +114,7 @@ class BrokerLogs:
             self.failed,
             self._directory_failed,
             self._note_failures,
+            self.full_directories,
         )
 
     def __repr__(self) -> str:
@@ -163,9 +166,29 @@ class BrokerLogs:
             if not self.directories.online:
                 self._ports.failed(error)
                 return
+        for path in self.directories.online:
+            self._note_without_room(path)
         ids = {path: one.directory_id for path, one in self.directories.directories.items()}
         self._step(LogsLoaded(self.directories.topic_ids(), ids))
         self._note_failures()
+
+    def _note_without_room(self, path: str) -> None:
+        waiting = self.directories.without_room(path)
+        if not waiting:
+            return
+        self.full_directories.note(path)
+        needed_bytes = free_bytes = None
+        with suppress(StorageError):
+            free_bytes = self.directories.resources.disk.space_bytes(path)[1]
+            needed_bytes = sum(one.opening.needed_bytes() for one in waiting if one.opening is not None)
+        self._lines.error(
+            "the disk is full: logs are recovered once it has room",
+            directory=path,
+            logs=len(waiting),
+            free_bytes=free_bytes,
+            needed_bytes=needed_bytes,
+            remedy="make room on that disk, or enlarge it; nothing that was acknowledged is lost",
+        )
 
     def set(self, effect: SetLog) -> None:
         """Let a log follow changed configs."""

@@ -19,6 +19,7 @@ from kraftd.log.errors import StorageError
 from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.log_making import LogMaking
+from kraftd.log_dirs.log_opening import LogReopening
 from kraftd.named_tuple import NamedTuple
 from kraftd.wire.error_code import ErrorCode
 
@@ -131,6 +132,7 @@ class FutureMaking:
             )
         except (StorageError, ValueError) as error:
             return self._not_begun(key, error)
+        assert not isinstance(found, LogReopening)  # those are of no future log
         return found if isinstance(found, LogMaking) else self._begin_copy(key, found)
 
     def _not_begun(self, key: TopicPartition, error: Exception) -> MoveBegun:

@@ -22,7 +22,9 @@ from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.errors import DiskFull, StorageError
 from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.full_directories import FullDirectories
 from kraftd.log_dirs.log_making import LogMaking
+from kraftd.log_dirs.log_opening import LogReopening
 from kraftd.types import Uuid
 
 LOGS_PER_CALLBACK = 20  # that are asked for again at a time, once there may be room
@@ -34,12 +36,12 @@ MOVED_US = MAX_SLICE_WORK_US  # for one whose directory is renamed
 
 Change = Callable[[], int]
 """Returns its work, in microseconds."""
-Making = tuple[OpenLog, LogMaking]
+Making = tuple[OpenLog, LogMaking | LogReopening]
 
 
 class LogChanges:
     """See the module. `step` steps the node. `failed` and `directory_failed` account for failures of a log
-    and of a directory, `note_failures` notifies the node of them.
+    and of a directory, `note_failures` notifies the node of them. `full` gets the directories without room.
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class LogChanges:
         failed: Callable[[TopicPartition, DataLog, StorageError], None],
         directory_failed: Callable[[str, Exception], None],
         note_failures: Callable[[], None],
+        full: FullDirectories,
     ) -> None:
         self.directories = directories
+        self._full = full
         self._loaded_producers = loaded_producers
         self._ports = ports
         self._lines: Log = ports.log
@@ -66,6 +70,7 @@ class LogChanges:
         self._note_failures = note_failures
         self._is_closed = False
         self._waiting_for_room: dict[TopicPartition, OpenLog] = {}
+        self._named: set[TopicPartition] = set()  # in the process log, as waiting
         self._changes: deque[Change | OpenLog] = deque()  # that wait
         self._is_busy = False  # with one, or logs are being made
         self._just_opened: list[LogOpened] = []  # in this slice
@@ -133,7 +138,7 @@ class LogChanges:
             self._not_opened(effect, error)
             return OPENED_US
         producers = self._loaded_producers.pop(key, None)
-        if isinstance(found, LogMaking):
+        if not isinstance(found, DataLog):
             makings.append((effect, found))
             return BEGUN_US
         self._opened(effect, found, producers)
@@ -157,12 +162,15 @@ class LogChanges:
             try:
                 found = self.directories.end_create(making, self._directory_failed)
             except StorageError as error:
+                if isinstance(error, DiskFull):
+                    self._full.note(making.path)
                 self._not_opened(effect, error)
             else:
                 if isinstance(found, LogMaking):
                     again.append((effect, found))
                 else:
-                    self._opened(effect, found, None)
+                    self._made_one(making)
+                    self._opened(effect, found, making.producers)
             if makings and pace.spent(OPENED_US):
                 self._notify()
                 self._ports.timer.call_soon(self._made, makings, again)
@@ -172,6 +180,14 @@ class LogChanges:
             self._make(again)
         else:
             self._go_on()
+
+    def _made_one(self, making: LogMaking | LogReopening) -> None:
+        self._full.wrote(making.path)
+        for note in making.notes:
+            self._lines.warning("recovered", note=note)
+        if making.key in self._named:
+            self._named.discard(making.key)
+            self._lines.info("a partition has room again", partition=f"{making.key[0]}-{making.key[1]}")
 
     def _opened(self, effect: OpenLog, log: DataLog, producers: ProducerReplay | None) -> None:
         key = (effect.topic, effect.partition)
@@ -192,12 +208,15 @@ class LogChanges:
         if is_full:
             self._waiting_for_room[key] = effect
         until = "until there is room" if is_full else None
-        self._lines.error(
-            "a partition stays offline", partition=f"{key[0]}-{key[1]}", error=str(error), until=until
-        )
+        if not is_full or key not in self._named:  # it is tried again each second
+            self._lines.error(
+                "a partition stays offline", partition=f"{key[0]}-{key[1]}", error=str(error), until=until
+            )
+        if is_full:
+            self._named.add(key)
         self._notify()
         self._note_failures()
-        is_damaged = key in self.directories.damaged
+        is_damaged = key in self.directories.damaged and not is_full
         self._step(LogNotOpened(*key, effect.topic_id, str(error), is_damaged))
 
     @property
@@ -222,6 +241,7 @@ class LogChanges:
 
     def _delete_if_there(self, key: TopicPartition) -> int:
         self._waiting_for_room.pop(key, None)
+        self._named.discard(key)
         self._loaded_producers.pop(key, None)
         if key in self.directories.rivals:
             return self._keep_one(key, None)

@@ -14,7 +14,7 @@ from kraftd.log.data.segment import DataSegment, Opener
 from kraftd.log.data.transaction_index import AbortedTransaction, encode_aborted
 from kraftd.log.disk import Disk, File
 from kraftd.log.epochs import EpochCache
-from kraftd.log.errors import CorruptStorage
+from kraftd.log.errors import CorruptStorage, DiskFull
 from kraftd.log.segment import (
     MAX_RELATIVE_OFFSET,
     OFFSET_INDEX_SUFFIX,
@@ -214,6 +214,9 @@ class SegmentRecovery:
             file.truncate(0)
             if content:
                 file.write(0, content)
+        except DiskFull:
+            self._disk.remove(path)  # a missing index is made anew, whatever the stop before was
+            raise
         finally:
             file.close()
 

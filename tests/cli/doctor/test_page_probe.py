@@ -9,6 +9,7 @@ from pathlib import Path
 from kraftd.broker_node.fetching.fetcher import Fetcher
 from kraftd.broker_node.lifecycle import BrokerState
 from kraftd.cli.doctor.findings import Finding
+from kraftd.cli.doctor.judge_replicas import REPAIR_DISK
 from kraftd.cli.doctor.page_probe import MAKE_ROOM, REMEDY, REPLACE, probe_page, probe_pages
 from kraftd.config import load
 from kraftd.metrics.pages import Pages
@@ -105,6 +106,21 @@ def test_logs_that_cannot_be_used_are_named_with_the_reason_and_a_remedy(tmp_pat
         "this broker cannot use its log: /data/t-3/0.log, byte 0: damaged",
         REPLACE,
     )
+
+
+def test_a_log_directory_without_room_or_offline_has_its_reason_and_remedy(tmp_path: Path) -> None:
+    home = tmp_path / "broker"
+    home.mkdir()
+    harness = BrokerHarness(home).run()
+    offline = harness.broker.replicas.offline
+    harness.executor.logs.full_directories.note("/full")
+    offline["t", 0] = "cannot write to /full/t-0/0.timeindex: no space left on device"
+    harness.broker.directory_errors["/lost"] = "/lost/t-1: input/output error"
+    offline["t", 1] = "the log of t-1 may be in /lost, offline"
+    found = {one.subject: one for one in findings(harness, tmp_path)}
+    assert found["t-0"].remedy == MAKE_ROOM
+    assert found["/lost"].text == "this broker has taken it offline: /lost/t-1: input/output error"
+    assert found["t-1"].remedy == found["/lost"].remedy == REPAIR_DISK
 
 
 def test_a_listener_with_tls_and_a_password_is_asked_with_both(tmp_path: Path) -> None:

@@ -1,0 +1,32 @@
+"""The rows of a log directory's checkpoints: recovery points, and log starts within segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraftd.ground.pace import ROW_US, Pace, Slices
+from kraftd.log.offset_checkpoint import TopicPartition, offset_row
+from kraftd.log_dirs.found_logs import Damaged
+from kraftd.log_dirs.log_table import LogTable
+
+
+def offset_rows(
+    path: str, tables: Iterable[LogTable], damaged: dict[TopicPartition, Damaged]
+) -> Slices[tuple[list[str], list[str]]]:
+    """The rows of both, of the open logs there; damaged ones keep what the start has found."""
+    points, starts = list[str](), list[str]()
+    pace = Pace()
+    for logs in tables:
+        for key in logs.walk():
+            if pace.spent(ROW_US):
+                yield
+            if (log := logs.get(key)) is not None and log.parent == path:
+                points.append(offset_row(key, log.recovery_point))
+                if log.log_start > log.segments[0].base_offset:
+                    starts.append(offset_row(key, log.log_start))
+    for key, one in damaged.items():
+        if one.parent == path:
+            points.append(offset_row(key, one.found.recovery_point))
+            if one.found.log_start:
+                starts.append(offset_row(key, one.found.log_start))
+    return points, starts
