@@ -24,6 +24,7 @@ from kraftd.wire.message import Message
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
 MOST_AT_ONCE = 1_000  # topics whose creation is under way
 CREATE_TOPICS_VERSION = 7  # which every controller serves that brokers can register with
 BY_CONTROLLER = -1  # the controller's own default
@@ -32,7 +33,7 @@ Ask = Callable[[Message, Callable[[Message | None], None]], None]
 
 
 class TopicCreation:
-    """`ask` asks the controller."""
+    """`ask` asks the controller. failures: why internal topics could not be made, at the last try."""
 
     def __init__(self, static: NodeConfig, ask: Ask, outbox: Outbox, timeout_ms: int) -> None:
         self.is_automatic = bool(static.value("auto.create.topics.enable"))
@@ -41,6 +42,7 @@ class TopicCreation:
         self._outbox = outbox
         self._timeout_ms = timeout_ms
         self._under_way: set[str] = set()
+        self.failures: dict[str, str] = {}
 
     def __repr__(self) -> str:
         return f"<TopicCreation of {len(self._under_way)} topics>"
@@ -72,7 +74,10 @@ class TopicCreation:
         def done(answer: Message | None) -> None:
             self._under_way.discard(name)
             why = _failure(answer)
+            self.failures.pop(name, None)
             if why is not None:
+                if name in INTERNAL_TOPICS:
+                    self.failures[name] = f"{name} cannot be made: {why}"
                 self._outbox.log("warning", "a topic could not be created", topic=name, error=why)
 
         self._ask(request, done)

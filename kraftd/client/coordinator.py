@@ -61,7 +61,8 @@ class Coordinator:
         answer = await (await self._cluster.any_node()).ask(request, FindCoordinatorResponse)
         found = answer.coordinators[0]
         if found.error_code:
-            raise Unreachable(f"{self.what}: {error_name(found.error_code)}")
+            why = f": {found.error_message}" if found.error_message else ""
+            raise Unreachable(f"{self.what}: {error_name(found.error_code)}{why}")
         self._address = (found.host, found.port)
         return self._address
 

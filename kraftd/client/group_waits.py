@@ -27,7 +27,9 @@ def waits_of_classic(state: str) -> tuple[str, ...]:
 def waits_of_consumer(group: DescribedGroup) -> Iterator[str]:
     """A member keeps what another is to get, or does not know yet what it is to have."""
     if group.assignment_epoch < group.group_epoch:
-        yield f"the target of epoch {group.group_epoch}; that of epoch {group.assignment_epoch} is computed"
+        by = f", which assignor {group.assignor_name} is to compute" if group.assignor_name else ""
+        last = f"the last one is of epoch {group.assignment_epoch}"
+        yield f"the target of epoch {group.group_epoch}{by}; {last}"
     heirs: dict[Place, list[Member]] = defaultdict(list)
     held = {place for one in group.members for place in places_of(one.assignment)}
     for member in group.members:

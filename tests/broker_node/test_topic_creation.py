@@ -14,6 +14,7 @@ from kraftd.messages.alter_client_quotas_request import (
     EntryData,
     OpData,
 )
+from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.metadata.state import AclState
 from kraftd.security.authorizer import StandardAuthorizer
@@ -52,6 +53,29 @@ def test_an_internal_topic_is_created_with_its_own_number_and_configs(tmp_path: 
     missing = ask_for(harness, "__consumer_offsets")["__consumer_offsets"]
     assert (missing.error_code, missing.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)
     assert partition_count(harness, "__consumer_offsets") == 3
+
+
+def test_a_coordinator_whose_topic_cannot_be_made_has_the_reason(tmp_path: Path) -> None:
+    """Kafka's brokers answer COORDINATOR_NOT_AVAILABLE without one."""
+    harness = BrokerHarness(tmp_path, broker={"offsets.topic.replication.factor": "3"}).run()
+
+    def found(version: int, key_type: int = 0) -> tuple[int, str | None]:
+        many = {"coordinator_keys": ("g",)} if version >= 4 else {"key": "g"}
+        answer = harness.client_ask(
+            ApiKey.FIND_COORDINATOR, version, FindCoordinatorRequest(key_type=key_type, **many)
+        )
+        harness.pass_time(100)
+        row = answer.coordinators[0] if version >= 4 else answer
+        return row.error_code, row.error_message
+
+    assert found(4) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
+    code, reason = found(4)
+    assert code == ErrorCode.COORDINATOR_NOT_AVAILABLE and found(3) == (code, reason)
+    assert reason is not None and reason.startswith("__consumer_offsets cannot be made: ")
+    assert "a replication factor of 3 needs as many brokers" in reason
+    harness.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    harness.pass_time(100)
+    assert found(4) == (ErrorCode.NONE, "")
 
 
 def test_a_client_that_may_not_create_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

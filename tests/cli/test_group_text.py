@@ -49,7 +49,11 @@ def member(name: str, epoch: int, has: Sequence[int], target: Sequence[int]) -> 
     ("epochs", "members", "waits_for"),
     [
         ((3, 3), [("a", 3, [0], [0]), ("b", 3, [1], [1])], []),
-        ((4, 3), [("a", 3, [0], [0])], ["the target of epoch 4; that of epoch 3 is computed"]),
+        (
+            (4, 3),
+            [("a", 3, [0], [0])],
+            ["the target of epoch 4, which assignor mine is to compute; the last one is of epoch 3"],
+        ),
         (
             (3, 3),
             [("a", 2, [0, 1, 2], [0]), ("b", 3, [], [1]), ("c", 3, [], [2])],
@@ -65,6 +69,7 @@ def test_a_rebalance_names_the_members_that_it_waits_for__kip848(
 ) -> None:
     group = DescribedGroup(members=[member(*one) for one in members])
     group.group_epoch, group.assignment_epoch = epochs
+    group.assignor_name = "mine"
     assert list(waits_of_consumer(group)) == waits_for
 
 

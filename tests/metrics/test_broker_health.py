@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from kraftd.log_dirs.full_directories import SURE_MS
+from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.metrics.state.health import MAX_NAMED, Health, health
 from kraftd.metrics.status_page.causes import Cause
 from kraftd.metrics.status_page.status import status
+from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing, in_directory
@@ -127,3 +129,19 @@ def test_logs_that_cannot_be_cleaned_are_named(tmp_path: Path) -> None:
     assert cause.details[0] == "t-0: the file of 0 is damaged"
     cleaner.uncleanable.clear()
     assert seen(harness)[1] == []
+
+
+def test_an_internal_topic_that_cannot_be_made_is_named_until_it_is_there(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path, broker={"offsets.topic.replication.factor": "3"}).run()
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
+    harness.client_ask(ApiKey.FIND_COORDINATOR, 4, request)
+    harness.pass_time(100)
+    found, causes = seen(harness)
+    assert found.broker is not None
+    reason = found.broker.uncreated["__consumer_offsets"]
+    assert "a replication factor of 3 needs as many brokers" in reason
+    assert [one.details for one in causes] == [[reason]]
+    harness.create_topic("__consumer_offsets")
+    found, causes = seen(harness)
+    assert found.broker is not None
+    assert (found.broker.uncreated, causes) == ({}, [])

@@ -5,7 +5,7 @@ Authorization: DESCRIBE on each group or transactional id, CLUSTER_ACTION for sh
 consumers, producers, admin clients and brokers. Answered at once; the topic is created where it is missing.
 Errors, of each key: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE. Share partitions are found from
-version 6 on.
+version 6 on. A topic that cannot be made has the reason in the error's text.
 """
 
 from __future__ import annotations
@@ -52,31 +52,32 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
     resource_type, error = NEEDED.get(key_type, NEEDED[GROUP])
     describing = Permission(node.boundary, call, AclOperation.DESCRIBE, resource_type)
     found, pace = [], Pace()
+    has_texts = not (has_many_keys and is_known)  # as in Kafka
+
+    def none(key: str, error: ErrorCode, reason: str = "") -> Coordinator:
+        return Coordinator(key, -1, "", -1, error, reason or (error.message if has_texts else ""))
+
     for key in request.coordinator_keys if has_many_keys else (request.key,):
         if not is_known:
-            found.append(_none(key, ErrorCode.INVALID_REQUEST))
+            found.append(none(key, ErrorCode.INVALID_REQUEST))
         elif key_type != SHARE and not describing.allows(key):
-            found.append(_none(key, error))
+            found.append(none(key, error))
         elif (name := key if key_type != SHARE else _share_partition(call, key)) is None:
-            found.append(_none(key, ErrorCode.INVALID_REQUEST))
+            found.append(none(key, ErrorCode.INVALID_REQUEST))
+        elif (one := _coordinator(node, call, TOPICS[key_type], key, name)) is not None:
+            found.append(one)
         else:
-            found.append(_coordinator(node, call, TOPICS[key_type], key, name))
+            reason = node.topic_creation.failures.get(TOPICS[key_type], "")
+            found.append(none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, reason))
         if pace.spent(KEY_US + len(key) // KEY_CHARACTERS_A_US + describing.cost_us):
             yield
     describing.end()
     response = FindCoordinatorResponse(coordinators=found)
-    if has_many_keys and is_known:
-        for row in found:
-            row.error_message = ""  # as in Kafka
-    elif not has_many_keys:
+    if not has_many_keys:
         (one,) = found
         text = one.error_message or ErrorCode.NONE.name
         response = FindCoordinatorResponse(0, one.error_code, text, one.node_id, one.host, one.port)
     yield from node.boundary.answer_in_slices(call, response)
-
-
-def _none(key: str, error: ErrorCode) -> Coordinator:
-    return Coordinator(key, -1, "", -1, error, error.message)
 
 
 def _share_partition(call: Call, key: str) -> str | None:
@@ -89,13 +90,13 @@ def _share_partition(call: Call, key: str) -> str | None:
         return None
 
 
-def _coordinator(node: BrokerNode, call: Call, topic_name: str, key: str, name: str) -> Coordinator:
-    """The leader of the partition that holds `name`."""
+def _coordinator(node: BrokerNode, call: Call, topic_name: str, key: str, name: str) -> Coordinator | None:
+    """The leader of the partition that holds `name`; None without one that serves."""
     image = node.view.image
     topic = image.topic(image.topic_id(topic_name))
     if topic is None:
         node.topic_creation.create(topic_name)
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return None
     index = partition_for(name, len(topic.partitions))
     state = topic.partitions.get(index)
     broker = None if state is None else image.brokers.get(state.leader)
@@ -105,5 +106,5 @@ def _coordinator(node: BrokerNode, call: Call, topic_name: str, key: str, name: 
     if is_here and not node.coordinators.has_begun(topic_name, index):
         endpoint = None  # requests for it would get NOT_COORDINATOR until its log is open
     if endpoint is None or broker is None:
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return None
     return Coordinator(key, broker.id, endpoint.host, endpoint.port, 0, "")

@@ -28,6 +28,10 @@ REMEDY = "restore its files from another replica and restart the broker; until t
 REPLACE = replace_log("the broker")
 MAKE_ROOM = "make room on that disk; the broker needs no restart"
 NAME_LISTENER = "name the kraftd.metrics.listener of a node, one without TLS and password"
+MORE_BROKERS = (
+    "start more brokers, or lower its replication factor in the brokers' files and restart them "
+    "(offsets.topic, transaction.state.log or share.coordinator.state.topic.replication.factor)"
+)
 SLOW = "mend what is slow; until it has caught up, its partitions lack a replica"
 
 
@@ -102,6 +106,10 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     found += [
         warning("replicas", node, f"it is behind: {described(one)}", SLOW)
         for one in convert(broker.get("slow_fetches") or [], list[SlowFetches])
+    ]
+    found += [
+        problem("topics", name, reason, MORE_BROKERS)
+        for name, reason in (broker.get("uncreated") or {}).items()
     ]
     more = int(broker.get("uncleanable_logs") or 0) - len(named)
     if more > 0:

@@ -35,7 +35,8 @@ class BrokerHealth(Struct, frozen=True):
     are hosted. `offline_directories` has the reason for each path that failed; `full_directories` how many
     seconds ago each path without room has refused a write. `unusable` has the reason for the first ones of
     all `offline_partitions`. `uncleanable` has that for the first ones of all `uncleanable_logs`,
-    which the log cleaner has set aside. `slow_fetches`: what it follows and lacks records of.
+    which the log cleaner has set aside. `slow_fetches`: what it follows and lacks records of. `uncreated`:
+    why internal topics cannot be made.
     """
 
     state: str
@@ -50,6 +51,7 @@ class BrokerHealth(Struct, frozen=True):
     uncleanable_logs: int
     uncleanable: dict[str, str]
     slow_fetches: list[SlowFetches]
+    uncreated: dict[str, str]
 
 
 class Health(Struct, frozen=True):
@@ -112,6 +114,7 @@ def _broker(readings: Readings) -> BrokerHealth | None:
     broker = broker_of(readings)
     if broker is None:
         return None
+    image = broker.view.image
     uncleanable = readings.log_cleaner.uncleanable if readings.log_cleaner is not None else {}
     return BrokerHealth(
         state=broker.lifecycle.state.name,
@@ -132,6 +135,11 @@ def _broker(readings: Readings) -> BrokerHealth | None:
             for (topic, partition), one in sorted(uncleanable.items())[:MAX_NAMED]
         },
         slow_fetches=slow_fetches(broker.fetchers, readings.now_ms),
+        uncreated={
+            name: reason
+            for name, reason in sorted(broker.topic_creation.failures.items())
+            if image.topic(image.topic_id(name)) is None
+        },
     )
 
 

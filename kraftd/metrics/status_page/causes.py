@@ -105,6 +105,11 @@ def _of_own_broker(readings: Readings, found: Health) -> Iterator[Cause]:
         what = f"{count} of broker {found.node_id} cannot be cleaned."
         advice = "Restore the files from another replica, and restart the broker."
         yield Cause(WARNING, f"{what} {advice}", reasons[:MAX_DETAILS])
+    if broker.uncreated:
+        what = (
+            f"Groups or transactions are not served by broker {found.node_id}: an internal topic is missing."
+        )
+        yield Cause(CRITICAL, what, list(broker.uncreated.values()))
     if broker.slow_fetches:
         reasons = [described(one) for one in broker.slow_fetches]
         yield Cause(WARNING, f"{name} is behind leaders that it follows.", reasons[:MAX_DETAILS])

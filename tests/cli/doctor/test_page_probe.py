@@ -10,7 +10,7 @@ from kraftd.broker_node.fetching.fetcher import Fetcher
 from kraftd.broker_node.lifecycle import BrokerState
 from kraftd.cli.doctor.findings import Finding
 from kraftd.cli.doctor.judge_replicas import REPAIR_DISK
-from kraftd.cli.doctor.page_probe import MAKE_ROOM, REMEDY, REPLACE, probe_page, probe_pages
+from kraftd.cli.doctor.page_probe import MAKE_ROOM, MORE_BROKERS, REMEDY, REPLACE, probe_page, probe_pages
 from kraftd.config import load
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.serving.http import HttpConnections, Request, Response, Stream
@@ -121,6 +121,15 @@ def test_a_log_directory_without_room_or_offline_has_its_reason_and_remedy(tmp_p
     assert found["t-0"].remedy == MAKE_ROOM
     assert found["/lost"].text == "this broker has taken it offline: /lost/t-1: input/output error"
     assert found["t-1"].remedy == found["/lost"].remedy == REPAIR_DISK
+
+
+def test_an_internal_topic_that_cannot_be_made_has_its_reason_and_remedy(tmp_path: Path) -> None:
+    home = tmp_path / "broker"
+    home.mkdir()
+    harness = BrokerHarness(home).run()
+    harness.broker.topic_creation.failures["__consumer_offsets"] = "it needs 3 brokers"
+    (found,) = findings(harness, tmp_path)
+    assert found[2:] == ("__consumer_offsets", "it needs 3 brokers", MORE_BROKERS)
 
 
 def test_a_listener_with_tls_and_a_password_is_asked_with_both(tmp_path: Path) -> None:
