@@ -104,6 +104,14 @@ def test_share_partitions_stay_with_fewer_members_if_others_have_them__kip932() 
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
 @pytest.mark.parametrize("is_homogeneous", [True, False])
+def test_a_group_without_members_or_topics_has_no_partitions(name: str, is_homogeneous: bool) -> None:
+    for members in ({}, {"m0": MemberSpec(None, (), {})}):
+        assigned = finish(ASSIGNORS[name](GroupSpec(members, is_homogeneous, {})))
+        assert isinstance(assigned, dict) and not places(assigned)
+
+
+@pytest.mark.parametrize("name", list(ASSIGNORS))
+@pytest.mark.parametrize("is_homogeneous", [True, False])
 def test_a_large_group_is_assigned_in_slices(name: str, is_homogeneous: bool) -> None:
     counts = dict.fromkeys(TOPICS, 2500)
     topics = [TOPICS if is_homogeneous or number % 2 else TOPICS[:2] for number in range(1000)]
