@@ -19,7 +19,6 @@ from kraftd.groups.consumer.assignors.spec import (
     Uuid,
 )
 from kraftd.groups.java_hashes import (
-    LEAST_BUCKETS,
     HashTable,
     copied_index_order,
     grown_order,
@@ -129,12 +128,11 @@ class _Dividing:
         yield from self._keep(subscribed)
         yield from self._revoke_overfilled()
         yield from self._revoke_overshared()
-        buckets = LEAST_BUCKETS if self.only is None else new_map_buckets(len(self.numbers))
         for number, place in enumerate(self.places):
             if number % PLACES_A_SLICE == 0:
                 yield
             if place not in self.members:
-                self.members.compute_absent(place, HashTable(int_hash, buckets))
+                self.members.compute_absent(place, HashTable(int_hash))
         yield from self._give()
 
     def _keep(self, subscribed: frozenset[Uuid]) -> Slices[None]:
