@@ -78,7 +78,7 @@ class RepeatedCommit:
         self._partition = shards.partition_for(request.group_id)
         self._rows: list[_Row] = []  # made with the second commit: many members send no second
         self._needed = 0
-        self._metadata_version = -1  # in which the topics were known last
+        self._metadata_version: int | None = None  # in which the topics were known last
         self._shard: GroupShard | None = None  # in which the member was looked at in full
         self._is_heard: Repetition | None = None  # whether it is as it was then, and so may commit
 
@@ -147,23 +147,22 @@ class RepeatedCommit:
 
     def _knows_topics(self) -> bool:
         topics = self._shards.topics
-        version = topics.hashes_version()
-        for topic in self._request.topics:
-            if topics.topic_id(topic.name) != topic.topic_id:
-                return False
-            for row in topic.partitions:
-                if not topics.has_partition(topic.name, row.partition_index):
-                    return False
-        self._metadata_version = version
-        return True
+        are_known = all(
+            topics.topic_id(topic.name) == topic.topic_id
+            and all(topics.has_partition(topic.name, row.partition_index) for row in topic.partitions)
+            for topic in self._request.topics
+        )
+        if are_known:
+            self._metadata_version = topics.hashes_version()
+        return are_known
 
     def _prepare(self) -> list[_Row]:
         group_id = self._request.group_id
         for topic in self._request.topics:
-            for row in topic.partitions:
-                self._rows.append(_row(group_id, topic.name, topic.topic_id, row))
-        values = (one.pack(one.head, 0, 0, one.text, 0, one.tail) for one in self._rows)
-        self._needed = sum(size_of((row.key, value)) for row, value in zip(self._rows, values, strict=True))
+            for asked in topic.partitions:
+                row, size_bytes = _row(group_id, topic.name, topic.topic_id, asked)
+                self._rows.append(row)
+                self._needed += size_bytes
         return self._rows
 
     def _answer(self, token: Any, response: Any) -> None:
@@ -224,17 +223,18 @@ def _with_numbers(request: OffsetCommitRequest, number: int) -> OffsetCommitRequ
     )
 
 
-def _row(group_id: str, topic: str, topic_id: bytes, asked: OffsetCommitRequestPartition) -> _Row:
+def _row(group_id: str, topic: str, topic_id: bytes, asked: OffsetCommitRequestPartition) -> tuple[_Row, int]:
+    """What the records of a partition have in common, and the most that one takes in a batch, in bytes."""
     metadata = asked.committed_metadata or ""
-    value = OffsetCommitValue(0, 0, metadata, 0, NO_TIME, topic_id or ZERO_UUID)
+    value = OffsetCommitValue(metadata=metadata, topic_id=topic_id or ZERO_UUID)
     key, whole = encode_record(offset_record(group_id, topic, asked.partition_index, value))
     assert whole is not None
     # Version, offset, leader epoch, metadata, time, topic id: only the last two follow the metadata's bytes.
-    text = encode_bytes(OffsetCommitValue(0, 0, metadata, 0, NO_TIME, ZERO_UUID), OFFSET_COMMIT_VERSION)
+    text = encode_bytes(OffsetCommitValue(metadata=metadata), OFFSET_COMMIT_VERSION)
     length = len(text) - NUMBERS_BYTES - 8 - 1  # without the time and the count of tagged fields
     at = 2 + NUMBERS_BYTES + length
     layout = Struct(f">2sqi{length}sq{len(whole) - at - 8}s")
-    return _Row(
+    row = _Row(
         (topic, asked.partition_index),
         metadata,
         topic_id or ZERO_UUID,
@@ -244,3 +244,4 @@ def _row(group_id: str, topic: str, topic_id: bytes, asked: OffsetCommitRequestP
         whole[2 + NUMBERS_BYTES : at],
         whole[at + 8 :],
     )
+    return row, size_of((key, whole))
