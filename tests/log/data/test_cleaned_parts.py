@@ -180,7 +180,7 @@ def test_a_log_is_overdue_by_its_oldest_dirty_record() -> None:
     assert cleanable(log, 0, log.log_end, 6_000).overdue_ms == 1_000, "a record without a time is not old"
 
 
-def test_damage_that_a_look_finds_is_told_with_its_place() -> None:
+def test_damage_that_a_look_finds_is_reported_with_its_place() -> None:
     disk, log = filled()
     log.flush(NOW_MS)
     segment = log.segments[1]
