@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kraftd.partition.share.acknowledging import expire, release_all
@@ -40,13 +42,30 @@ def give_back(bench: Bench) -> None:
 
 @pytest.mark.parametrize("end", [let_go, run_out, give_back])
 @pytest.mark.parametrize("log_start", [1, 9])
-def test_of_a_batch_the_records_that_are_deleted_do_not_come_again(end: object, log_start: int) -> None:
+def test_of_a_batch_the_records_that_are_deleted_do_not_come_again(
+    end: Callable[[Bench], None], log_start: int
+) -> None:
     bench = held(10)
     bench.share.log_start_moved(log_start)
-    end(bench)  # type: ignore[operator]
+    end(bench)
     assert bench.share.next_fetch_offset() == log_start
     assert {row.delivery_state for row in bench.kept if row.first_offset >= log_start} == {AVAILABLE}
-    assert spans(bench.acquire("b")) == [(log_start, 9, 2)]
+    acquired = bench.acquire("b")
+    assert spans(acquired) == [(log_start, 9, 2)]
+    assert [one.size for one in acquired] == [10 - log_start]
+
+
+@pytest.mark.parametrize("end", [let_go, run_out, give_back])
+@pytest.mark.parametrize("log_start", [1, 9])
+def test_the_coordinator_is_given_the_records_before_and_after_a_log_start_apart(
+    end: Callable[[Bench], None], log_start: int
+) -> None:
+    bench = held(10)
+    bench.waits = True
+    bench.share.log_start_moved(log_start)
+    end(bench)
+    changes = [Change(one, one, ARCHIVED if one < log_start else AVAILABLE, 1) for one in range(10)]
+    assert list(bench.writes[0].changes) == (changes[log_start:] if end is give_back else changes)
 
 
 def test_another_members_batch_is_left_whole_when_a_session_ends() -> None:
@@ -81,6 +100,10 @@ def test_what_is_rejected_below_a_new_log_start_counts_no_more() -> None:
     bench.acknowledge("a", (2, 2, [REJECT]), (3, 3, [REJECT]))
     bench.share.log_start_moved(3)
     assert (bench.share.start_offset, bench.share.complete_count) == (3, 1)
+    bench = held(5, 5, 5, size=5)
+    bench.acknowledge("a", (5, 9, [REJECT]))
+    bench.share.log_start_moved(7)
+    assert (bench.share.start_offset, bench.share.complete_count) == (7, 3)
 
 
 def test_a_batch_that_is_deleted_while_it_is_released_is_done() -> None:
@@ -213,6 +236,28 @@ def test_a_record_of_many_deliveries_comes_without_the_batches_around_it() -> No
     bench.acknowledge("b", (0, 1, [RELEASE]))
     assert spans(bench.acquire("c")) == [(0, 1, 2)]
     assert spans(bench.acquire("c")) == [(3, 3, 4)]
+
+
+def test_only_available_records_make_others_come_apart() -> None:
+    bench = Bench([2, 2])
+    for count in (1, 2, 3):
+        assert spans(bench.acquire("a", 1, is_record_limit=True)) == [(0, 0, count)]
+        if count == 1:
+            assert spans(bench.acquire("b", 1, is_record_limit=True)) == [(1, 1, 1)]
+        if count < 3:
+            bench.acknowledge("a", (0, 0, [RELEASE]))
+    bench.acknowledge("b", (1, 1, [RELEASE]))
+    assert spans(bench.acquire("c")) == [(1, 1, 2), (2, 3, 1)]
+
+
+def test_a_record_that_is_delivered_for_the_last_time_comes_alone() -> None:
+    bench = held(8)
+    for _ in range(3):
+        bench.acknowledge("a", (0, 0, [RELEASE]))
+        bench.acquire("a", 1, is_record_limit=True)
+    bench.acknowledge("a", (0, 7, [RELEASE]))
+    assert spans(bench.acquire("b")) == [(0, 0, 5)]
+    assert spans(bench.acquire("b")) == [(1, 7, 2)]
 
 
 # What is loaded, and kept
