@@ -60,21 +60,21 @@ class Reconciling(Struct, frozen=True):
         member = self.member
         if member.state is MemberState.STABLE:
             if member.epoch != self.target_epoch:
-                return self.next_assignment(member.epoch)
+                return self.next_assignment()
             return self.without_unsubscribed() if self.has_new_subscription else member
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             if self.still_owns(member.revoking):
                 return self.without_unsubscribed() if self.has_new_subscription else member
-            return self.next_assignment(member.epoch)
+            return self.next_assignment()
         if member.state is MemberState.UNRELEASED_PARTITIONS:
-            return self.next_assignment(member.epoch)
+            return self.next_assignment()
         if self.owned is None or self.owned:
             raise Refusal(
                 ErrorCode.FENCED_MEMBER_EPOCH,
                 "The consumer group member is in a unknown state. "
                 "The member must abandon all its partitions and rejoin.",
             )
-        return self.next_assignment(self.target_epoch)
+        return self.next_assignment()
 
     def still_owns(self, revoking: Epochs) -> bool:
         """Return whether the member may still have one of these: it reports it, or nothing at all."""
@@ -100,14 +100,13 @@ class Reconciling(Struct, frozen=True):
             return replace(changed, state=MemberState.UNREVOKED_PARTITIONS, revoking=revoking)
         return changed
 
-    def next_assignment(self, epoch: int) -> Member:
-        """The next step towards the target."""
+    def next_assignment(self) -> Member:
+        """The next step towards the target: in the member's epoch while it has something to give up."""
         member, division = self.member, self.division or at_once(self.divide())
         if division.revoking and self.still_owns(division.revoking):
             return replace(
                 member,
                 state=MemberState.UNREVOKED_PARTITIONS,
-                epoch=epoch,
                 previous_epoch=member.epoch,
                 assigned=division.kept,
                 revoking=division.revoking,
