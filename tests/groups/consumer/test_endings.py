@@ -15,7 +15,7 @@ from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import Member, MemberState
 from kraftd.groups.consumer.records import Resolved, current_record, member_tombstones
 from kraftd.groups.consumer.replay import of_group
-from kraftd.groups.consumer.sessions import await_rejoining, await_sync, forget_sync
+from kraftd.groups.consumer.sessions import await_rejoining, await_sync, forget_sync, watch_revocation
 from kraftd.groups.modern_group import BY_ONE_REGEX
 from kraftd.groups.records import UnreadableRecord
 from kraftd.groups.state import ShardState
@@ -87,6 +87,16 @@ def test_a_member_that_has_given_up_a_topic_in_its_epoch_is_not_fenced_for_it() 
     assert key in state.deadlines and audit not in one.has
     one.beat()
     assert one.epoch == epoch and key not in state.deadlines
+
+
+def test_a_member_that_has_gone_on_to_another_epoch_is_not_fenced_for_the_former_one() -> None:
+    desk, group = loaded([*RECORDS, current_record("g", FIRST)])
+    state = state_of(desk)
+    for name, epoch in (("m1", 3), ("m2", 2)):
+        member = replace(group.members[name], rebalance_timeout_ms=20_000)
+        watch_revocation(state, (REBALANCE, "g", name), replace(member, epoch=epoch))
+    desk.wait(20_000)
+    assert list(group.members) == ["m2"]
 
 
 CLASSIC = Member("c", rebalance_timeout_ms=20_000, classic=ClassicMemberMetadata(45_000, []))

@@ -63,9 +63,9 @@ def test_the_first_member_gets_everything_at_once() -> None:
     group = described(desk)
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 2, 2)
     assert group.assignor_name == "uniform" and group.members[0].member_type == 1
-    assert [row.group_type for row in desk.ask(ListGroupsRequest(types_filter=("consumer",)), 5).groups] == [
-        "consumer"
-    ]
+    (listed,) = desk.ask(ListGroupsRequest(types_filter=("consumer",)), 5).groups
+    assert (listed.group_id, listed.protocol_type, listed.group_state) == ("g", "consumer", "Stable")
+    assert listed.group_type == "consumer"
 
 
 def test_a_partition_is_given_up_before_another_member_gets_it() -> None:

@@ -235,6 +235,39 @@ def test_a_target_is_computed_once_for_an_epoch() -> None:
     assert spied.taken() == [(["m1"], True)] and len(spied.desk.records()) == end
 
 
+def test_members_agree_by_one_pattern() -> None:
+    spied = Spied()
+    desk = spied.desk
+    Consumer(desk.ask, "m1", topics=None, regex="ord.*").join()
+    desk.wait(10)
+    one, two = (Consumer(desk.ask, name, topics=None, regex="ord.*") for name in ("m2", "m3"))
+    one.join()
+    two.join()
+    desk.ask(heartbeat("m3", two.epoch, topics=("audit",)), HEARTBEAT)
+    assert spied.taken()[-3:] == [
+        (["m1", "m2"], True),
+        (["m1", "m2", "m3"], True),
+        (["m1", "m2", "m3"], False),
+    ]
+
+
+def test_only_targets_that_have_changed_are_written() -> None:
+    desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=0), orders=4)
+    one, two = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")
+    one.join()
+    two.join()
+    settle(one, two)
+    kinds = []
+    for topics in (("orders", "none"), ()):
+        end = len(desk.records())
+        one.take(desk.ask(heartbeat("m1", one.epoch, topics=topics), HEARTBEAT))
+        new = [record.key for record in desk.records()[end:]]
+        kinds.append(
+            [key.member_id for key in new if isinstance(key, ConsumerGroupTargetAssignmentMemberKey)]
+        )
+    assert [sorted(ids) for ids in kinds] == [[], ["m1", "m2"]]
+
+
 MOST = 450  # partitions of a topic in a batch
 SOME = 190  # of a member, with all that a batch has besides
 
