@@ -319,7 +319,9 @@ def test_an_abort_that_waited_for_a_producer_id_is_of_the_time_when_it_came() ->
 def test_operators_see_what_they_may__kip664() -> None:
     desk = TransactionDesk()
     began_ms = desk.now_ms
+    desk.init()
     producer = begun(desk, 0, 1)
+    assert producer[1] == 1
     desk.ask(adding(3, producer, audit=(1,)), 3)
     request = DescribeTransactionsRequest(("id",))
     (denied,) = ask(desk, request, 0, DESCRIBE_ID).transaction_states
@@ -357,6 +359,11 @@ def test_a_list_has_the_ids_that_pass_all_filters__kip664(filters: dict[str, Any
     desk.add((desk.init("late").producer_id, 0), id="late")
     answer = desk.ask(ListTransactionsRequest(**filters), 2)
     assert [row.transactional_id for row in answer.transaction_states] == ids
+    states = {"early": (101, "Empty"), "id": (102, "Ongoing"), "late": (103, "Ongoing")}
+    found = {
+        one.transactional_id: (one.producer_id, one.transaction_state) for one in answer.transaction_states
+    }
+    assert found == {id: states[id] for id in ids}
     assert answer.unknown_state_filters == (("Odd",) if not ids else ())
 
 
@@ -380,17 +387,17 @@ def test_the_oldest_transactions_are_shown_first_decided_ones_among_them() -> No
     desk = TransactionDesk()
     assert oldest_open([desk.shard()], 2) == []
     producers = {}
-    for id in ("first", "second", "third"):
+    for id in ("z", "second", "a"):
         producers[id] = desk.init(id).producer_id, 0
         assert desk.add(producers[id], 0, 1, id=id) == 0
         desk.now_ms += 10
     desk.holds_markers = True
     desk.end(producers["second"], True, "second")
     started_ms = desk.now_ms - 30
-    first = Open("first", "Ongoing", 101, started_ms, TIMEOUT_MS, 2)
+    first = Open("z", "Ongoing", 101, started_ms, TIMEOUT_MS, 2)
     second = Open("second", "PrepareCommit", 102, started_ms + 10, TIMEOUT_MS, 2)
     assert oldest_open([desk.shard()], 2) == [first, second]
-    assert [one.transactional_id for one in oldest_open([desk.shard()], 9)] == ["first", "second", "third"]
+    assert [one.transactional_id for one in oldest_open([desk.shard()], 9)] == ["z", "second", "a"]
 
 
 @pytest.mark.parametrize(("version", "of_value"), [(0, 0), (1, 1), (2, 1)])
@@ -405,4 +412,5 @@ def test_values_have_the_version_that_the_clusters_level_allows__kip890(version:
 def test_a_new_coordinator_supposes_the_oldest_level() -> None:
     desk = TransactionDesk(V2)
     new = type(desk.coordinator)(TransactionConfig(), desk.topics, len)  # type: ignore[arg-type]
+    assert new.partition_count == 50
     assert new.transaction_version == 0  # type: ignore[attr-defined]

@@ -239,6 +239,9 @@ def test_brokers_ask_whether_partitions_are_in_a_transaction__kip890() -> None:
     assert verified(*producer) == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
     assert verified(producer[0], producer[1] + 1) == [FENCED] * 2
     assert verified(producer[0] + 1, producer[1]) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+    desk.holds_markers = True
+    desk.end(producer, True)
+    assert verified(producer[0], producer[1] + 1) == [CONCURRENT] * 2
 
 
 def test_a_change_counts_once_its_record_is_committed() -> None:
