@@ -71,14 +71,14 @@ def said(
     return pack(">h", version) + encode_bytes(subscribed, version)
 
 
-def desk_of(policy: str = "bidirectional", **settings: int) -> Desk:
-    config = GroupConfig(
-        group_consumer_assignment_interval_ms=0,
-        group_initial_rebalance_delay_ms=0,
-        group_consumer_migration_policy=policy,
-        **settings,  # type: ignore[arg-type]
-    )
-    return Desk(config, orders=4)
+def desk_of(policy: str = "bidirectional", partitions: int = 4, **settings: int) -> Desk:
+    config: dict[str, Any] = {
+        "group_consumer_assignment_interval_ms": 0,
+        "group_initial_rebalance_delay_ms": 0,
+        "group_consumer_migration_policy": policy,
+        **settings,
+    }
+    return Desk(GroupConfig(**config), orders=partitions)
 
 
 def classic_group(desk: Desk) -> ClassicConsumer:

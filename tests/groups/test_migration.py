@@ -12,6 +12,7 @@ from tests.groups.classic_consumers import (
     consumer_group,
     desk_of,
     kind,
+    said,
 )
 from tests.groups.consumer.members import HEARTBEAT, Consumer, joining, settle
 from tests.groups.desk import Desk
@@ -239,3 +240,76 @@ def test_a_change_that_is_not_written_is_taken_back() -> None:
     desk.failure = None
     assert kind(desk) == "consumer"
     assert set(consumer_group(desk).members) == {"new", old.member_id}
+
+
+def test_the_records_of_a_change_have_what_the_classic_group_had() -> None:
+    desk = desk_of()
+    old = classic_group(desk)
+    before = len(desk.records())
+    Consumer(desk.ask, "new").join()
+    _, _, group, target, epoch, current = (record.value for record in desk.records()[before : before + 6])
+    assert (group.epoch, epoch.assignment_epoch) == (old.generation, old.generation)
+    assert group.metadata_hash != 0
+    had = [(desk.topics.topic_id("orders"), (0, 1, 2, 3))]
+    assert [(topic.topic_id, topic.partitions) for topic in target.topic_partitions] == had
+    assert [(topic.topic_id, topic.partitions) for topic in current.assigned_partitions] == had
+    assert (current.member_epoch, current.previous_member_epoch) == (old.generation, old.generation)
+
+
+def test_a_group_before_its_first_generation_keeps_its_protocol__as_kafka() -> None:
+    desk = desk_of(group_initial_rebalance_delay_ms=3_000)
+    desk.send(join("g"), 3)
+    assert desk.ask(joining("new"), HEARTBEAT).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert kind(desk) == "classic"
+
+
+def test_a_member_of_a_full_group_joins_again() -> None:
+    desk = desk_of(group_consumer_max_size=2)
+    Consumer(desk.ask, "new").join()
+    old = ClassicConsumer(desk)
+    assert old.join().error_code == 0
+    assert old.join().error_code == 0
+    assert ClassicConsumer(desk).join().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_member_gives_up_what_it_does_not_read_before_there_is_a_new_target() -> None:
+    desk = desk_of(group_consumer_assignment_interval_ms=15_000)
+    old = classic_group(desk)
+    Consumer(desk.ask, "new").join()
+    desk.topics.change("audit", 1)
+    assert old.join(said("audit", owned={"orders": (0, 1, 2, 3)})).error_code == 0
+    one = consumer_group(desk).members[old.member_id]
+    assert not one.assigned and sorted(*one.revoking.values()) == [0, 1, 2, 3]
+
+
+def test_a_member_joins_again_once_all_that_it_lacks_is_free() -> None:
+    desk = desk_of(partitions=6)
+    others = [Consumer(desk.ask, name) for name in ("first", "second")]
+    for one in others:
+        one.join()
+    settle(*others)
+    old = ClassicConsumer(desk)
+    assert old.join().error_code == 0 and old.sync() == 0
+    for one in others:
+        one.beat()  # is to give one up
+    others[0].beat()
+    assert old.beat() == 0 and not old.has
+    assert old.join().error_code == old.sync() == 0 and len(old.has) == 1  # by itself
+    assert old.beat() == 0
+    others[1].beat()
+    assert old.beat() == ErrorCode.REBALANCE_IN_PROGRESS and len(old.has) == 2
+
+
+def test_a_static_classic_member_is_fenced_by_its_successor() -> None:
+    desk = desk_of()
+    Consumer(desk.ask, "new").join()
+    old, again = (ClassicConsumer(desk, instance="i") for _ in range(2))
+    assert old.join().error_code == again.join().error_code == 0
+    assert old.member_id != again.member_id
+    request = sync(old.generation, old.member_id)
+    request.group_instance_id = "i"
+    fenced = (
+        desk.ask(request, 5).error_code,
+        desk.ask(beat(old.generation, old.member_id, "i"), BEAT).error_code,
+    )
+    assert fenced == (ErrorCode.FENCED_INSTANCE_ID,) * 2
