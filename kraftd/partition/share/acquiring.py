@@ -48,7 +48,7 @@ class ReadRecords(Struct, frozen=True, kw_only=True):
 
 def acquire(share: SharePartition, read: ReadRecords, now_ms: int) -> list[Acquired]:
     """Give a member what is available of the records that were read, until their lock's time is over."""
-    if read.max_records <= 0 or not read.batches or read.batches[-1].last_offset < share.start_offset:
+    if not read.batches or read.batches[-1].last_offset < share.start_offset:
         return []
     return Acquiring(share, read, now_ms).run()
 
@@ -95,7 +95,7 @@ class Acquiring:
     def archive_stale(self, base: int) -> None:
         """What is not in the log any more, as compaction removed it, is never delivered."""
         if len(self.share.in_flight) and self.read.fetch_offset < base:
-            self.share.archive(self.read.fetch_offset, base - 1, AVAILABLE, counts=True)
+            self.share.archive(self.read.fetch_offset, base - 1, AVAILABLE)
 
     def add(self, first: int, last: int, count: int) -> None:
         """Note what is acquired; neighbours of single offsets become one."""
@@ -240,7 +240,7 @@ class Acquiring:
         acquired = self.acquired
         if acquired and self.read.aborted:
             for batch in aborted_batches(self.read.batches, self.read.aborted):
-                self.share.archive(batch.base_offset, batch.last_offset, ACQUIRED, counts=True)
+                self.share.archive(batch.base_offset, batch.last_offset, ACQUIRED)
                 acquired = [
                     Acquired(*span, one.delivery_count)
                     for one in acquired

@@ -209,7 +209,7 @@ class SharePartition:
             if delivery.state is AVAILABLE:
                 self.seeks_available = True
                 if first < self.start_offset:  # the log start has moved meanwhile
-                    self.archive(first, self.start_offset - 1, AVAILABLE, counts=False)
+                    self.archive(first, self.start_offset - 1, AVAILABLE)
             if told in TERMINAL and delivery.state not in TERMINAL:
                 self.complete_count -= self.counted(first, last)
 
@@ -280,13 +280,13 @@ class SharePartition:
             for first, last, delivery in batch.parts():
                 if delivery.state in TERMINAL:
                     gone += self.counted(first, min(last, offset - 1))
-        self.archive(self.start_offset, offset - 1, AVAILABLE, counts=False)
-        self.start_offset = offset
+        before, self.start_offset = self.start_offset, offset
+        self.archive(before, offset - 1, AVAILABLE)
         self.complete_count -= gone
         self.end_offset = max(self.end_offset, offset)
 
-    def archive(self, first: int, last: int, state: RecordState, *, counts: bool) -> None:
-        """Deliver the offsets in a state no more; `counts` unless they are before the start offset."""
+    def archive(self, first: int, last: int, state: RecordState) -> None:
+        """Deliver the offsets in a state no more."""
         floor = self.in_flight.floor(first)
         begin = first if floor is None else floor.first_offset
         for batch in self.in_flight.between(begin, last):
@@ -300,5 +300,4 @@ class SharePartition:
                 if first <= one and other <= last and delivery.state is state:
                     delivery.archive()
                     self.seeks_available = True
-                    if counts:
-                        self.complete_count += self.counted(one, other)
+                    self.complete_count += self.counted(one, other)
