@@ -139,10 +139,21 @@ def test_without_the_checkpoints_and_after_the_end_nothing_is_cleaned() -> None:
     assert host.cleaner.looked_at_ms == NOW_MS
     ((level, text, fields),) = host.lines.all
     assert (level, text) == ("warning", "recovered") and fields["note"].startswith(f"{A}/{CLEANED_TO}: ")
-    slices = host.cleaning.look()
-    next(slices)
-    host.cleaning.close()
-    assert list(slices) == [] and host.expired == []
+    other = host.log("other", 1)
+    host.log("plain", 1)
+    changes: list[Callable[[], object]] = [
+        lambda: other.fail(StorageFailure("gone")),
+        lambda: host.directories.delete("other", 0, UNIQUE, NOW_MS),
+        lambda: host.settings.update(plain=COMPACTED),
+        host.cleaning.close,
+    ]
+    for change in changes:
+        host.directories.logs["plain", 0].settings = COMPACTED
+        slices = host.cleaning.look()
+        next(slices)
+        host.directories.logs["plain", 0].settings = COMPACTED._replace(compacts=False)
+        change()
+        assert list(slices) == [] and host.expired == []
     host.finish()
     assert len(log.segments) == 4 and "a log was cleaned" not in host.lines.texts()
     assert host.look() == [] and not host.threads.left
@@ -182,11 +193,11 @@ def test_a_cleaning_is_given_up_once_it_does_not_fit(change: Callable[[Host], No
     for _ in range(steps):
         work = host.threads.left[0]
         host.threads.finish()
-    before = [one.base_offset for one in log.segments]
+    before = list(log.segments)
     change(host)
     host.finish()
     assert work is not None or not steps
-    assert [one.base_offset for one in log.segments] == before
+    assert list(log.segments) == before
     assert (host.cleaner.cleans, host.cleaner.uncleanable, host.broken) == (None, {}, [])
     assert not [line for line in told(host) if line[0] == "error"]
     if change is not delete:
