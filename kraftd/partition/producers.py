@@ -1,10 +1,9 @@
 """The producers of one partition: sequences, epochs and transactions, by the rules of Kafka's
 ProducerStateManager.
 
-    update = producers.append(header, view, origin)    # judged and noted: a duplicate, or nothing, or a
-    completed producers.written(end_offset)                      # transaction; kept for undoing until the
-    batch is written producers.roll_back(offset)                        # an append failed: everything from
-    the offset on is undone
+    completed = producers.append(header, view, origin, config)  # judged and noted, of no duplicate
+    producers.written(end_offset)                               # undone no more: it is in the log
+    producers.roll_back(offset)                                 # an append failed: undo from there on
 
 An entry of a producer is a value that is replaced as a whole, so that undoing is cheap. After a truncation
 or at start the state is loaded from a snapshot's entries (`load`), and the batches behind it are replayed
@@ -77,9 +76,8 @@ class ProducerStates:
         self.end_offset = end_offset
         self.entries: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}  # first offset -> producer id, ascending
-        self._completed: list[
-            tuple[int, int]
-        ] = []  # first offset, marker's, of those above the high watermark
+        # First offset and the marker's, of those above the high watermark.
+        self._completed: list[tuple[int, int]] = []
         self._verifications: dict[int, Verification] = {}
         self._last_guard = NO_GUARD
         self._undo: list[_Undo] = []
