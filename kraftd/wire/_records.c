@@ -779,6 +779,133 @@ static PyObject *batch_headers(PyObject *Py_UNUSED(module), PyObject *args)
     return list ? Py_BuildValue("(Nnz)", list, at, reason) : NULL;
 }
 
+/* The batches of one partition, if they follow each other in one epoch and are data without a transaction: the list of
+   their headers. An empty list if they are anything else, or NULL with an exception. */
+static PyObject *plain_headers(const uint8_t *p, const uint8_t *end)
+{
+    PyObject *list = PyList_New(0);
+    int64_t next = (int64_t)load64(p), size;
+    uint32_t epoch = load32(p + EPOCH_AT);
+    for (; list && p < end; p += size) {
+        if (look_at_batch(p, end - p, 1, &size) || (int64_t)load64(p) != next || load32(p + EPOCH_AT) != epoch
+            || load16(p + ATTRIBUTES_AT) & (TRANSACTIONAL | CONTROL)
+            || next > INT64_MAX - 1 - (int32_t)load32(p + DELTA_AT)) {
+            if (PyList_SetSlice(list, 0, PyList_GET_SIZE(list), NULL) < 0)
+                Py_CLEAR(list);
+            return list;
+        }
+        next += (int64_t)(int32_t)load32(p + DELTA_AT) + 1;
+        PyObject *header = header_of(p);
+        if (!header || PyList_Append(list, header) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(header);
+    }
+    return list;
+}
+
+/* A length in the compact encoding, with one added; -1 if there is none. */
+static int64_t read_length(Cursor *c)
+{
+    uint64_t n = 0;
+    for (int shift = 0; shift < 35 && c->p < c->end; shift += 7) {
+        uint64_t byte = *c->p++;
+        n |= (byte & 127) << shift;
+        if (byte < 128)
+            return (int64_t)n;
+    }
+    return -1;
+}
+
+enum { PARTITION_BYTES = 4 + 2 + 3 * 8, UUID_BYTES = 16 };
+
+/* The row of the next partition of an answer: a tuple. NULL without an exception if it is no plain one. */
+static PyObject *plain_row(Cursor *c, PyObject *frame, const uint8_t *begin, PyObject *topic_id)
+{
+    const uint8_t *p = c->p;
+    if (c->end - p < PARTITION_BYTES || load16(p + 4))
+        return NULL;
+    c->p += PARTITION_BYTES;
+    int64_t aborted = read_length(c);
+    if (aborted < 0 || aborted > 1 || c->end - c->p < 4)
+        return NULL;
+    c->p += 4; /* the preferred replica */
+    int64_t size = read_length(c) - 1;
+    if (size < -1 || size >= c->end - c->p || (size > 0 && size < HEADER_BYTES))
+        return NULL;
+    size = size < 0 ? 0 : size;
+    const uint8_t *records = c->p;
+    c->p += size;
+    if (*c->p++) /* a tagged field */
+        return NULL;
+    PyObject *headers = Py_None, *view = Py_None;
+    if (size) {
+        headers = plain_headers(records, records + size);
+        if (!headers || !PyList_GET_SIZE(headers)) {
+            Py_XDECREF(headers);
+            return NULL;
+        }
+        view = PySequence_GetSlice(frame, records - begin, records - begin + size);
+        if (!view) {
+            Py_DECREF(headers);
+            return NULL;
+        }
+    } else {
+        Py_INCREF(headers);
+        Py_INCREF(view);
+    }
+    return Py_BuildValue("((Oi)LLNN)", topic_id, (int)(int32_t)load32(p), (long long)load64(p + 6),
+                         (long long)load64(p + 22), view, headers);
+}
+
+static int plain_topic(Cursor *c, PyObject *frame, const uint8_t *begin, PyObject *rows)
+{
+    if (c->end - c->p < UUID_BYTES)
+        return -1;
+    PyObject *topic_id = PyBytes_FromStringAndSize((const char *)c->p, UUID_BYTES);
+    if (!topic_id)
+        return -1;
+    c->p += UUID_BYTES;
+    int64_t count = read_length(c);
+    int result = count < 0 ? -1 : 0;
+    while (!result && count-- > 1) {
+        PyObject *row = plain_row(c, frame, begin, topic_id);
+        result = row ? PyList_Append(rows, row) : -1;
+        Py_XDECREF(row);
+    }
+    Py_DECREF(topic_id);
+    return result < 0 || c->p >= c->end || *c->p++ ? -1 : 0;
+}
+
+/* plain_answer(frame, session_id) -> [((topic id, index), high watermark, log start, records, headers)] or None: an
+   answer to a fetch, v13 or later, of that session, in which nothing is but plain records. */
+static PyObject *plain_answer(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2)
+        return PyErr_Format(PyExc_TypeError, "plain_answer takes 2 arguments");
+    long session_id = PyLong_AsLong(args[1]);
+    Py_buffer data;
+    if ((session_id == -1 && PyErr_Occurred()) || PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0)
+        return NULL;
+    const uint8_t *begin = data.buf;
+    Cursor c = {begin, begin + data.len};
+    PyObject *rows = NULL;
+    /* correlation id, tagged fields, throttle time, error, session */
+    if (data.len > 15 && !begin[4] && !load16(begin + 9) && (long)(int32_t)load32(begin + 11) == session_id
+        && (rows = PyList_New(0))) {
+        c.p += 15;
+        int64_t topics = read_length(&c);
+        int result = topics < 0 ? -1 : 0;
+        while (!result && topics-- > 1)
+            result = plain_topic(&c, args[0], begin, rows);
+        if (result < 0 || c.end - c.p != 1 || *c.p)
+            Py_CLEAR(rows);
+    }
+    PyBuffer_Release(&data);
+    if (!rows && !PyErr_Occurred())
+        Py_RETURN_NONE;
+    return rows;
+}
+
 /* verify_batches(data, position, end_offset, leader_epoch) -> (position after them, reason or None): whole batches one
    after the other that begin below an offset, and have the epoch if it is not negative. */
 static PyObject *verify_batches(PyObject *Py_UNUSED(module), PyObject *args)
@@ -1358,6 +1485,7 @@ static PyMethodDef methods[] = {
     {"find_timestamp", find_timestamp, METH_VARARGS, "The first record of a timestamp, or None."},
     {"decode_records", decode_records, METH_O, "The records of an uncompressed batch."},
     {"batch_headers", batch_headers, METH_VARARGS, "The headers of whole batches, and where they end."},
+    {"plain_answer", (PyCFunction)(void (*)(void))plain_answer, METH_FASTCALL, "The partitions of a fetch's answer."},
     {"verify_batches", verify_batches, METH_VARARGS, "How far whole batches of a leader epoch are sound."},
     {"select_batches", select_batches, METH_VARARGS, "The batches that an answer may have."},
     {"rewrite", rewrite, METH_O, "The records of an uncompressed batch, written anew."},

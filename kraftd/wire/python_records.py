@@ -19,6 +19,7 @@ from kraftd.wire.python_batches import (
     HeaderFields,
 )
 from kraftd.wire.python_batches import batch_headers as batch_headers
+from kraftd.wire.python_batches import plain_answer as plain_answer
 from kraftd.wire.python_batches import select_batches as select_batches
 from kraftd.wire.python_batches import verify_batches as verify_batches
 

@@ -22,7 +22,7 @@ from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, de
 from kraftd.wire.compression import compress
 from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.errors import DamagedRecords
-from kraftd.wire.python_batches import Buffer
+from kraftd.wire.python_batches import Buffer, PlainRow
 from kraftd.wire.python_records import MOST_ERRORS as MOST_ERRORS
 
 _TUPLE_OF: Any = tuple.__new__
@@ -146,6 +146,10 @@ class RecordEngine(Protocol):
         """The headers of up to `most` whole batches from a position on, and the position after them. The
         text is None at the end of the data, or says why the next batch is none: "format", "length",
         "truncated", "offsets", "checksum"."""
+
+    def plain_answer(self, frame: memoryview, session_id: int, /) -> list[PlainRow] | None:
+        """The partitions of an answer to a fetch, v13 or later, of a session; None if there is more in it
+        than plain records: whole batches that follow each other in one epoch, of no transaction."""
 
     def verify_batches(
         self, data: Buffer, position: int, end_offset: int, leader_epoch: int, /

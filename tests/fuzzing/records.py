@@ -14,9 +14,18 @@ from typing import Any
 
 from kraftd.groups.consumer.metadata_hash import partition_bytes
 from kraftd.groups.consumer.xxh3 import add_blocks
+from kraftd.messages.fetch_response import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
 from kraftd.wire import python_records
 from kraftd.wire.compression import DecompressionError, decompress
+from kraftd.wire.frames import encode_response
 from kraftd.wire.records import Options, Outcome
+from testkit.keyed_batches import keyed_batch
 from testkit.random_batches import LONG_EDGES, NOW_MS, Parts, random_parts
 from testkit.random_messages import damaged
 from tests.fuzzing.hostile import exact, fuzz, outcome, without_memory
@@ -122,6 +131,35 @@ def fuzz_headers(random: Random, c: Any) -> None:
         outcome(c.xxh3_blocks, lanes, exact(blocks))
 
 
+def fuzz_answers(random: Random, c: Any) -> None:
+    """Answers to fetches, mostly with nothing but records."""
+    topics = []
+    for _ in range(random.choice((1, 1, 0, 2))):
+        parts = []
+        for _ in range(random.choice((1, 1, 0, 3))):
+            end, data = random.choice((0, 5)), b""
+            for _ in range(random.choice((0, 1, 1, 2))):
+                attributes, epoch = random.choice((0, 0, 0, 16, 32)), random.choice((3, 3, 3, 4))
+                data += keyed_batch([(None, b"value")], end, epoch, NOW_MS, attributes=attributes)
+                end += random.choice((1, 1, 1, 2))
+            part = PartitionData(random.randrange(3), random.choice((0, 0, 0, 0, 6)), end, end, 0)
+            part.records = data or random.choice((data, None))
+            part.aborted_transactions = random.choice((None, [], None, [AbortedTransaction(1, 2)]))
+            if random.random() < 0.1:
+                part.diverging_epoch = EpochEndOffset(1, 2)
+            parts.append(part)
+        topics.append(FetchableTopicResponse(topic_id=random.randbytes(16), partitions=parts))
+    session_id, error = random.choice((7, 7, 7, 8)), random.choice((0, 0, 0, 70))
+    answer = FetchResponse(random.choice((0, 9)), error, session_id, topics)
+    frame = b"".join(encode_response(1, random.choice((13, 17, 18)), 3, answer))[4:]
+    if random.random() < 0.5:
+        frame = damaged(random, frame)
+    view = exact(frame)
+    found, expected = outcome(c.plain_answer, view, 7), outcome(python_records.plain_answer, view, 7)
+    assert found == expected, (frame, found, expected)
+    without_memory(random, c.plain_answer, view, 7)
+
+
 def fuzz_racks(random: Random, c: Any) -> None:
     """Ids without a rack, racks without an id, and ranks that are too high."""
     replicas = tuple(
@@ -188,7 +226,15 @@ def fuzz_threads_rarely(random: Random, c: Any) -> None:
     assert found == [expected] * 3
 
 
-TARGETS = (fuzz_judging, fuzz_reading, fuzz_headers, fuzz_racks, fuzz_compaction, fuzz_threads_rarely)
+TARGETS = (
+    fuzz_judging,
+    fuzz_reading,
+    fuzz_headers,
+    fuzz_answers,
+    fuzz_racks,
+    fuzz_compaction,
+    fuzz_threads_rarely,
+)
 
 if __name__ == "__main__":
     sys.exit(fuzz("kraftd.wire._records", TARGETS, *sys.argv[1:]))
