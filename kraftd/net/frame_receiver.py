@@ -65,7 +65,11 @@ class FrameReceiver:
                 return []
             self._spare, self._buffer = self._buffer, None
             return [memoryview(self._spare)[4 : self._needed_bytes]]
-        frames = self._splitter.feed(bytes(_SHARED[:size_bytes]))
+        data = bytes(_SHARED[:size_bytes])
+        if self._splitter.is_whole(data):  # nearly always
+            self._spare = None
+            return [memoryview(data)[4:]]
+        frames = self._splitter.feed(data)
         if self._splitter.missing_bytes > SHARED_BYTES:
             self._begin_large_frame()
         elif frames:

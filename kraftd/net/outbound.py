@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -20,11 +20,9 @@ from kraftd.ground.destination import Destination
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.named_tuple import NamedTuple
-from kraftd.net.frame_receiver import FrameReceiver
+from kraftd.net.link import Link
 from kraftd.net.older_versions import NO_VERSION, REWRITES, agreed_version
-from kraftd.net.splitter import FrameError
 from kraftd.net.traffic import Traffic
-from kraftd.net.transport import Transport
 from kraftd.security.sasl.client_requests import HANDSHAKE_VERSION, LoginRequests, login_requests
 from kraftd.security.sasl.mechanism import ClientExchange, SaslFailed
 from kraftd.wire.api import ApiKey, valid_versions
@@ -35,8 +33,6 @@ from kraftd.wire.message import Message
 from kraftd.wire.table import api_key
 
 API_VERSIONS_VERSION = 4
-MAX_RESPONSE_BYTES = 104_857_600
-CLOSED = "closed by the other side"
 LOGIN_AGAIN_RATIO = 0.85  # of a session's life, as Kafka's clients at the earliest
 
 
@@ -135,6 +131,9 @@ class Outbound:
         self.wiring = wiring
         self.times = times
         self.login = login  # begins a login if servers want one
+        # Takes an answer as it came, by the tag and the version of its request. True: it is taken. A message:
+        # it is also the next request of that tag, at most in that version.
+        self.follow: Callable[[Hashable, int, memoryview], Message | bool] | None = None
         self.traffic = Traffic()
         self._channels: dict[Destination, Channel] = {}
 
@@ -260,6 +259,12 @@ class Channel:
         if not self._in_flight or self._in_flight[0].correlation_id != number:
             raise ProtocolError("ResponseHeader", "correlation_id", 0, f"{number} is not the next")
         outgoing = self._in_flight[0]
+        follow = self._outbound.follow
+        if follow is not None and outgoing.tag is not _SETUP:
+            following = follow(outgoing.tag, outgoing.version, frame)
+            if following is not False:
+                self._taken(outgoing, following)
+                return
         _, message = parse_response(outgoing.key, outgoing.version, frame)
         self._in_flight.popleft()
         self._is_overdue = False
@@ -270,7 +275,30 @@ class Channel:
             self._on_versions(outgoing.version, message)
         else:
             self._on_login_answer(message)
-        # A request that followed goes on with the timer; else it would wake an idle process for nothing.
+        self._rest()
+
+    def _taken(self, outgoing: _InFlight, following: Message | Literal[True]) -> None:
+        """Go on after an answer that was taken as it came."""
+        if not self._in_flight or self._in_flight[0] is not outgoing:
+            return  # closed meanwhile
+        self._in_flight.popleft()
+        self._is_overdue = False
+        self._timeouts = 0
+        if following is True:
+            self._rest()
+        elif self._ready and self._login_again_ms is None and self._link is not None:
+            parts = self._frame(outgoing.key, outgoing.version, following)
+            deadline_ms = self._outbound.wiring.now_ms() + self._outbound.times.request_timeout_ms
+            self._in_flight.append(
+                _InFlight(outgoing.tag, self._correlation_id, outgoing.key, outgoing.version, deadline_ms)
+            )
+            self._watch()
+            self._link.write(parts)
+        else:
+            self.send(outgoing.tag, following, outgoing.version)
+
+    def _rest(self) -> None:
+        """Wait for nothing, unless a request followed: else the timer would wake an idle process."""
         if self._timer is not None and not self._in_flight and not self._waiting:
             self._timer.cancel()
             self._timer = None
@@ -417,75 +445,3 @@ class Channel:
         return (
             f"<Channel to {self.address!r} {state}, {len(self._in_flight) + len(self._waiting)} unanswered>"
         )
-
-
-class Link:
-    """One connection of a channel, as the loop's protocol; silent after the channel has dropped it."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel: Channel | None = channel
-        self._traffic = channel.traffic
-        self._receiver = FrameReceiver(MAX_RESPONSE_BYTES)
-        self._transport: Transport | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether the other side has accepted the connection."""
-        return self._transport is not None
-
-    def write(self, parts: list[Any]) -> None:
-        if self._transport is not None:
-            self._traffic.requests += 1
-            self._traffic.out_bytes += sum(map(len, parts))
-            self._transport.writelines(parts)
-
-    def close(self) -> None:
-        """Close it, or stop opening it; it never calls the channel again."""
-        self._channel = None
-        if self._transport is not None:
-            self._transport.close()
-
-    def not_opened(self, reason: str) -> None:
-        """Handle that the other side refused, or could not be found."""
-        if self._channel is not None:
-            self._channel.link_ended(reason)
-
-    # -- called by the loop
-
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-        self._traffic.opened += 1
-        if self._channel is None:
-            transport.close()
-        else:
-            self._channel.opened()
-
-    def get_buffer(self, size_hint: int) -> memoryview:
-        return self._receiver.buffer()
-
-    def buffer_updated(self, size_bytes: int) -> None:
-        channel = self._channel
-        self._traffic.in_bytes += size_bytes
-        if channel is None:
-            return
-        try:
-            for frame in self._receiver.received(size_bytes):
-                self._traffic.responses += 1
-                channel.frame_received(frame)
-                if self._channel is None:
-                    return
-        except (FrameError, ProtocolError) as error:
-            channel.link_ended(f"its answer cannot be read: {error}")
-
-    def eof_received(self) -> None:
-        """The other side has finished; the transport then closes itself."""
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._traffic.closed += 1
-        if self._channel is not None:
-            self._channel.link_ended(CLOSED if error is None else str(error))
-
-    def pause_writing(self) -> None:
-        """Do nothing: with few requests at a time there is nothing to hold back."""
-
-    def resume_writing(self) -> None: ...

@@ -68,6 +68,15 @@ class FrameSplitter:
         partial, self._partial = self._partial, None
         return partial
 
+    def is_whole(self, data: bytes) -> bool:
+        """Return whether no bytes are held, and some are exactly one frame."""
+        size_bytes = len(data) - 4
+        return (
+            self._partial is None
+            and 0 < size_bytes <= self.max_frame_bytes
+            and _SIZE.unpack_from(data)[0] == size_bytes
+        )
+
     def feed(self, data: bytes) -> list[memoryview]:
         """The frames that `data` completes, without their sizes, as views of the bytes that arrived.
 

@@ -11,7 +11,8 @@ from kraftd.answers.node import AnsweringNode
 from kraftd.ground.destination import Destination
 from kraftd.ground.event import Event
 from kraftd.host.executors.answering_executor import AnsweringExecutor
-from kraftd.net.outbound import CLOSED, Failure, Outbound, Times
+from kraftd.net.link import CLOSED
+from kraftd.net.outbound import Failure, Outbound, Times
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine, LogLine
 from kraftd.requests.events import CallHandedOver, FramesReceived
@@ -22,6 +23,7 @@ from kraftd.wire.message import Message
 
 # Events that a step of the controller causes.
 OF_CONTROLLER_STEPS = (MetadataMoved, ImageReached)
+FOLLOWED = Answered(0, None)  # an answer, as the times of steps name it
 NAMED_EVERY_NS = 10 * 10**9  # why requests to a node fail
 
 
@@ -146,6 +148,7 @@ class ServedNode(ConnectionWire):
         if outbound is None:
             times = self._times_of.get(effect.channel, self._times)
             outbound = Outbound(key[1], SOFTWARE, self, road.wiring, times, road.login)
+            outbound.follow = self.follow
             self._outbounds[key] = outbound
         outbound.send(effect.request_id, to, effect.message, effect.version)
 
@@ -153,6 +156,22 @@ class ServedNode(ConnectionWire):
         self.executor.timer.call_soon(self._process.step, CallHandedOver(call))
 
     # -- answers of other nodes
+
+    def follow(self, tag: Hashable, version: int, frame: memoryview) -> Message | bool:
+        """Take an answer without a step, if the executor can, and count it as one."""
+        if self._stopped:
+            return False
+        began_ns = monotonic_ns()
+        try:
+            following = self.executor.follow(tag, version, frame)  # type: ignore[arg-type]
+        except Exception as error:
+            self._process.fail(error)
+            return True
+        if following is not False:
+            self._process.loop_hold_times.note(FOLLOWED, monotonic_ns() - began_ns)
+            if self._process.after_step is not None:
+                self._process.after_step()
+        return following
 
     def answered(self, tag: Hashable, message: Message) -> None:
         self.executor.step(Answered(tag, message))  # type: ignore[arg-type]

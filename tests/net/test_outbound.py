@@ -15,7 +15,8 @@ from kraftd.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kraftd.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftd.messages.vote_response import VoteResponse
-from kraftd.net.outbound import Failure, Link, Outbound, Times
+from kraftd.net.link import Link
+from kraftd.net.outbound import Failure, Outbound, Times
 from kraftd.net.splitter import FrameSplitter
 from kraftd.wire.api import ApiKey
 from kraftd.wire.codec import decode
@@ -158,6 +159,35 @@ def test_a_connection_opens_with_api_versions_then_asks_in_the_highest_common_on
     assert world.sent() == [(ApiKey.VOTE, 2, 2, "raft-client-1")]
     world.reply(ApiKey.VOTE, 2, 2, VoteResponse())
     assert world.notified == [("answered", "vote", VoteResponse)]
+
+
+def test_an_answer_that_is_taken_as_it_came_may_lead_to_the_next_request_at_once() -> None:
+    world = ready()
+    followings: list[Message | bool] = [PRE_VOTE, False, True]
+    taken: list[tuple[Any, ...]] = []
+
+    def follow(tag: Hashable, version: int, frame: memoryview) -> Message | bool:
+        taken.append((tag, version, int.from_bytes(frame[:4], "big")))
+        return followings.pop(0)
+
+    world.outbound.follow = follow
+    world.sent()
+    world.reply(ApiKey.VOTE, 2, 2, VoteResponse())
+    assert world.sent() == [(ApiKey.VOTE, 2, 3, "raft-client-1")] and not world.notified
+    assert world.timers == 1
+    world.reply(ApiKey.VOTE, 2, 3, VoteResponse())
+    assert world.notified == [("answered", "first", VoteResponse)] and world.timers == 0
+    world.send("second")
+    world.sent()
+    world.reply(ApiKey.VOTE, 2, 4, VoteResponse())
+    assert taken == [("first", 2, 2), ("first", 2, 3), ("second", 2, 4)]
+    assert len(world.notified) == 1 and world.timers == 0
+    followings.append(PRE_VOTE)
+    world.send("third")
+    world.sent()
+    world.reply(ApiKey.VOTE, 2, 5, VoteResponse())
+    world.wait(2_001)
+    assert world.notified[-1] == ("failed", "third", Failure.TIMED_OUT)
 
 
 def test_no_timer_runs_while_nothing_is_unanswered() -> None:

@@ -10,7 +10,8 @@ import structlog
 from kraftd.ground.destination import Destination
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.messages.vote_request import VoteRequest
-from kraftd.net.outbound import Link, Times
+from kraftd.net.link import Link
+from kraftd.net.outbound import Times
 from kraftd.raft.effects import Send
 from kraftd.raft.events import ConnectionLost, SendFailed
 from kraftd.runtime.peers.sending import QuorumPeers

@@ -9,7 +9,8 @@ from kraftd.answers.effects import SendToNode
 from kraftd.ground.destination import Destination
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraftd.net.outbound import CLOSED, Link, Times
+from kraftd.net.link import CLOSED, Link
+from kraftd.net.outbound import Times
 from kraftd.runtime.peers.sending import Road
 from kraftd.runtime.served_node import ServedNode
 

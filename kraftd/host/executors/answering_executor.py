@@ -20,6 +20,7 @@ from kraftd.answers.effects import (
     SendToNode,
 )
 from kraftd.answers.node import AnsweringNode
+from kraftd.ground.effect import Effect
 from kraftd.ground.event import DeadlineReached, Event
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.executors.frame_reads import read_frame
@@ -37,6 +38,7 @@ from kraftd.requests.effects import (
     ScheduleSlice,
 )
 from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesReceived, SliceDue
+from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 
 Around = Callable[[object, Callable[[], None]], None]
@@ -108,6 +110,12 @@ class AnsweringExecutor:
                 self._later_look.cancel()
             self._later_look, self._later_look_ms = self.timer.call_at(look_ms, self._look_later), look_ms
 
+    def follow(self, request_id: int, version: int, frame: memoryview) -> Message | bool:
+        """Take another node's answer as it came, if that is simpler than a step; returns whether it is taken,
+        or the request that follows at once, under the same id.
+        """
+        return False
+
     def look(self) -> None:
         """Set the alarm for the node's deadline, for which every part of the node is asked."""
         self._looked_ms = self.timer.now_ms()
@@ -119,14 +127,21 @@ class AnsweringExecutor:
 
     def _step(self, event: Event) -> None:
         self._take(event)
+        self._send_answers()
+
+    def _send_answers(self) -> None:
+        """Do what has waited until the answers of a step are sent."""
         while self.node.wants_answers_sent:
             self.wire.flush()
             self._take(AnswersSent())
 
     def _take(self, event: Event) -> None:
         """Have the node handle an event, and perform the effects."""
+        self._perform(self.node.step(event, self.timer.now_ms()))
+
+    def _perform(self, effects: list[Effect]) -> None:
         performers = self.performers
-        for effect in self.node.step(event, self.timer.now_ms()):
+        for effect in effects:
             performers[type(effect)](effect)
 
     def poll(self) -> None:

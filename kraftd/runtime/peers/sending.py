@@ -13,7 +13,8 @@ from typing import Any
 from kraftd.ground.destination import Destination
 from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.named_tuple import NamedTuple
-from kraftd.net.outbound import Failure, Link, Outbound, Timer, Times, Wiring
+from kraftd.net.link import Link
+from kraftd.net.outbound import Failure, Outbound, Timer, Times, Wiring
 from kraftd.net.tls.source import TlsSource
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
