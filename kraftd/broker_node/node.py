@@ -32,8 +32,8 @@ from kraftd.broker_node.events import (
     RecordsExpired,
     WriteEnded,
 )
-from kraftd.broker_node.fetching.fetcher import FetchSettings
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
+from kraftd.broker_node.fetching.followed import FetchSettings
 from kraftd.broker_node.fetching.ports import NodePorts
 from kraftd.broker_node.hosting import Hosting
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle, BrokerState
@@ -69,6 +69,7 @@ from kraftd.wire.primitives import Buffer
 if TYPE_CHECKING:
     from kraftd.broker_node.coordination.group_coordination import GroupCoordination
 
+_ROUND = AppendsEnded(())
 LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of calls count from 1
 
 
@@ -175,6 +176,16 @@ class BrokerNode(AnsweringNode):
             self._communicate()
         return self.outbox.take()
 
+    def keep_time(self, now_ms: int) -> None:
+        """Note the time of a round that takes no step."""
+        self.wall_ms += now_ms - self.now_ms
+        self.now_ms = now_ms
+
+    def end_round(self) -> bool:
+        """End one; return whether there is more to perform."""
+        self.coordinators.end_step(_ROUND, self.now_ms, self._next_slice.schedule)
+        return bool(self.outbox.effects or self._after_answers)
+
     def deadlines_ms(self) -> list[int | None]:
         return [
             self.lifecycle.deadline_ms(),
@@ -244,8 +255,12 @@ class BrokerNode(AnsweringNode):
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
         """Perform what a partition wants: on its log, and for what waits here."""
+        if len(effects) == 1 and type(effects[0]) is MarksMoved and _follows(hosted):
+            self.replicas.moved.add(hosted)  # nothing waits for a partition that is not led
+            self.on_marks_moved(hosted, effects[0])
+            return
         for effect in self.replicas.perform(hosted, effects):
-            if isinstance(effect, MarksMoved):
+            if type(effect) is MarksMoved:
                 self.produces.replicated(hosted)
                 self.on_marks_moved(hosted, effect)
             elif isinstance(effect, ProposeIsr):
@@ -439,7 +454,8 @@ class BrokerNode(AnsweringNode):
             partition.append_failed(one.appends[0].base_offset)
         key = hosted.topic_id, hosted.index
         for append in one.appends:
-            self.follow_up(hosted, self.fetchers.append_ended(key, append.end_offset, one.error))
+            if effects := self.fetchers.append_ended(key, append.end_offset, one.error):
+                self.follow_up(hosted, effects)
 
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)
@@ -448,3 +464,7 @@ class BrokerNode(AnsweringNode):
 
     def __repr__(self) -> str:
         return f"<BrokerNode {self.view.node_id}, {self.lifecycle!r}, {self.replicas!r}>"
+
+
+def _follows(hosted: Hosted) -> bool:
+    return hosted.partition is not None and hosted.partition.role is FOLLOWER

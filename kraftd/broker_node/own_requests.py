@@ -7,6 +7,7 @@ As in Kafka, a slow controller answers heartbeats although changes of ISRs wait:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -19,6 +20,9 @@ from kraftd.metadata.state import BrokerState
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.fetching.steady_rounds import SteadyRounds
 
 RETRY_MS = 50  # until another look for the active controller
 FIRST_ID = -2  # counting down: -1 is the lifecycle's, and those of calls count from 1
@@ -42,6 +46,7 @@ class OwnRequest(Struct):
     message: Message
     then: Then
     until_ms: int | None = None
+    rounds: SteadyRounds | None = None  # that may take the answer
 
     def __repr__(self) -> str:
         return f"<OwnRequest {type(self.message).__name__}>"
@@ -75,6 +80,7 @@ class OwnRequests:
         message: Message,
         version: int | None,
         then: Then,
+        rounds: SteadyRounds | None = None,
     ) -> None:
         """Ask another broker at a listener, at most in a version; each purpose has a connection of its own.
 
@@ -87,7 +93,16 @@ class OwnRequests:
             to = NOWHERE if endpoint is None else Destination(broker_id, endpoint.host, endpoint.port)
             way = broker, to, f"broker-{self._view.node_id}-{purpose}"
             self._ways[broker_id, listener, purpose] = way
-        self._emit(OwnRequest(message, then), way[1], listener, way[2], version)
+        self._emit(OwnRequest(message, then, None, rounds), way[1], listener, way[2], version)
+
+    def rounds(self, request_id: int) -> SteadyRounds | None:
+        """The rounds that may take the answer to a request and let another one follow, under the same id."""
+        request = self._under_way.get(request_id)
+        return None if request is None else request.rounds
+
+    def forget(self, request_id: int) -> None:
+        """Forget a request whose answer was taken, and that none follows."""
+        self._under_way.pop(request_id, None)
 
     def answered(self, request_id: int, message: Message | None, now_ms: int) -> bool:
         """Handle an answer; return whether it is to one of these requests."""

@@ -37,6 +37,11 @@ class ReplicationQuota:
     def __repr__(self) -> str:
         return f"<ReplicationQuota of {self._limit()} bytes a second, {self._rate!r}>"
 
+    @property
+    def is_limited(self) -> bool:
+        """Return whether there is a limit."""
+        return self._limit() is not None
+
     def names(self, hosted: Hosted) -> bool:
         """Return whether the replica of this broker is one of the throttled ones."""
         return self._throttled(hosted.topic).names(hosted.index, self._node_id)

@@ -87,7 +87,7 @@ class ParkedFetches:
 
     def watching_change(self, key: Hashable) -> list[Slot]:
         """The same, after the change: the next fetch of each session knows of it, even before `notify`."""
-        slots = self.watching(key)
+        slots = self.sessions.watchers.under(key)
         for slot in slots:
             slot.subscriber.note_change(slot)
         return slots

@@ -189,6 +189,8 @@ class RealFile:
             written = os.pwritev(self._descriptor, views[:_MAX_VIEWS], position)
         except OSError as error:
             raise _storage_error(error, self.path, "write to") from error
+        if len(views) == 1 and written == len(views[0]):
+            return
         for view in views:
             size = len(view)
             if written < size:  # a short write, or more views than one call takes

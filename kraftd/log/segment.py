@@ -61,11 +61,11 @@ class SegmentIndex:
         "_interval_bytes",
         "_last_position",
         "_last_time_ms",
-        "_offsets",
         "_positions",
-        "_times",
         "base_offset",
         "max_time",
+        "offsets",
+        "times",
     )
 
     def __init__(
@@ -80,12 +80,12 @@ class SegmentIndex:
         self._interval_bytes = interval_bytes
         self._last_position = from_position
         self._last_time_ms = last_time_ms
-        self._offsets = array("I")
+        self.offsets = array("I")
         self._positions = array("I")
-        self._times: list[tuple[int, int]] = []
+        self.times: list[tuple[int, int]] = []
 
     def __repr__(self) -> str:
-        return f"<SegmentIndex of {self.base_offset}, {len(self._offsets)} entries>"
+        return f"<SegmentIndex of {self.base_offset}, {len(self.offsets)} entries>"
 
     def add(self, header: BatchHeader, position: int) -> None:
         """Add the next batch, which begins at position; it gets an entry if one is due."""
@@ -96,49 +96,50 @@ class SegmentIndex:
         if max_timestamp_ms > self.max_time[0]:
             self.max_time = (max_timestamp_ms, last_offset)
         if position - self._last_position > self._interval_bytes:
-            self._offsets.append(last_offset - self.base_offset)
+            self.offsets.append(last_offset - self.base_offset)
             self._positions.append(position)
             self._last_position = position
-            self.note_max_time()
+            if self.max_time[0] > self._last_time_ms:
+                self.note_max_time()
 
     def note_max_time(self) -> None:
         """Add an entry for the largest timestamp, unless the last one has it."""
         if self.max_time[0] > self._last_time_ms:
-            self._times.append(self.max_time)
+            self.times.append(self.max_time)
             self._last_time_ms = self.max_time[0]
 
     def entries_bytes(self) -> tuple[bytes, bytes]:
         """The entries as content for the two files, without the largest timestamp if it is none of them."""
-        return self.offset_index_bytes(), _time_entries(self._times, self.base_offset)
+        return self.offset_index_bytes(), _time_entries(self.times, self.base_offset)
 
     def forget_entries(self) -> None:
         """Forget the entries, which the two files have from now on."""
-        self._offsets, self._positions, self._times = array("I"), array("I"), []
+        self.offsets, self._positions, self.times = array("I"), array("I"), []
 
     @property
     def counts(self) -> tuple[int, int]:
         """The number of entries in memory: of offsets, of times."""
-        return len(self._offsets), len(self._times)
+        return len(self.offsets), len(self.times)
 
     def place(self, offset: int) -> tuple[int, int] | None:
         """(last offset of its batch, position) of the last entry in memory at or below offset."""
-        at = bisect_right(self._offsets, offset - self.base_offset) - 1
-        return (self._offsets[at] + self.base_offset, self._positions[at]) if at >= 0 else None
+        at = bisect_right(self.offsets, offset - self.base_offset) - 1
+        return (self.offsets[at] + self.base_offset, self._positions[at]) if at >= 0 else None
 
     def time_before(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the last entry in memory that is older than timestamp_ms."""
-        at = bisect_left(self._times, timestamp_ms, key=lambda entry: entry[0]) - 1
-        return self._times[at] if at >= 0 else None
+        at = bisect_left(self.times, timestamp_ms, key=lambda entry: entry[0]) - 1
+        return self.times[at] if at >= 0 else None
 
     def lookup(self, offset: int) -> int:
         """The position of a batch at or before the one that holds offset."""
-        at = bisect_right(self._offsets, offset - self.base_offset) - 1
+        at = bisect_right(self.offsets, offset - self.base_offset) - 1
         return self._positions[at] if at >= 0 else 0
 
     def offset_before(self, timestamp_ms: int) -> int:
         """The last known offset before which every record is older than timestamp_ms."""
-        at = bisect_left(self._times, timestamp_ms, key=lambda entry: entry[0]) - 1
-        return self._times[at][1] + 1 if at >= 0 else self.base_offset
+        at = bisect_left(self.times, timestamp_ms, key=lambda entry: entry[0]) - 1
+        return self.times[at][1] + 1 if at >= 0 else self.base_offset
 
     def saw(self, header: BatchHeader) -> None:
         """Account for the timestamp of a batch that no entry covers."""
@@ -153,12 +154,12 @@ class SegmentIndex:
     @property
     def last_entry(self) -> tuple[int, int] | None:
         """(last offset of the batch, position) of the last entry."""
-        return (self._offsets[-1] + self.base_offset, self._positions[-1]) if self._offsets else None
+        return (self.offsets[-1] + self.base_offset, self._positions[-1]) if self.offsets else None
 
     @property
     def last_known_offset(self) -> int | None:
         """The last offset that an entry names, of either index."""
-        last = self._offsets[-1] + self.base_offset if self._offsets else None
+        last = self.offsets[-1] + self.base_offset if self.offsets else None
         return last if self.max_time[0] < 0 else max(self.max_time[1], -1 if last is None else last)
 
     def truncate(self, end_offset: int, position: int) -> bool:
@@ -167,20 +168,20 @@ class SegmentIndex:
         Returns whether the remaining batches may hold a larger timestamp than the known one.
         """
         keep = bisect_left(self._positions, position)
-        del self._offsets[keep:], self._positions[keep:]
-        while self._times and self._times[-1][1] >= end_offset:
-            self._times.pop()
+        del self.offsets[keep:], self._positions[keep:]
+        while self.times and self.times[-1][1] >= end_offset:
+            self.times.pop()
         self._last_position = self._positions[-1] if keep else 0
-        self._last_time_ms = self._times[-1][0] if self._times else -1
+        self._last_time_ms = self.times[-1][0] if self.times else -1
         if self.max_time[1] >= end_offset:
-            self.max_time = self._times[-1] if self._times else (-1, self.base_offset)
+            self.max_time = self.times[-1] if self.times else (-1, self.base_offset)
             return position > 0
         return False
 
     def offset_index_bytes(self) -> bytes:
         """Content of the `.index` file."""
-        both = array("I", bytes(8 * len(self._offsets)))
-        both[0::2] = self._offsets
+        both = array("I", bytes(8 * len(self.offsets)))
+        both[0::2] = self.offsets
         both[1::2] = self._positions
         if sys.byteorder == "little":
             both.byteswap()
@@ -188,7 +189,7 @@ class SegmentIndex:
 
     def time_index_bytes(self) -> bytes:
         """Content of the `.timeindex` file; it ends with the largest timestamp, entry due or not."""
-        times = list(self._times)
+        times = list(self.times)
         if self.max_time[0] > self._last_time_ms:
             times.append(self.max_time)
         return _time_entries(times, self.base_offset)
@@ -215,7 +216,7 @@ class SegmentIndex:
                 break
             if offset <= previous_offset or not previous_position < position < log_bytes:
                 return None
-            index._offsets.append(offset)
+            index.offsets.append(offset)
             index._positions.append(position)
             previous_offset, previous_position = offset, position
         index._last_position = previous_position
@@ -223,11 +224,11 @@ class SegmentIndex:
             time, relative = _TIME_ENTRY.unpack_from(time_index, at)
             if time == 0 and relative == 0 and at:
                 break
-            if index._times and (time <= index._times[-1][0] or relative + base_offset < index._times[-1][1]):
+            if index.times and (time <= index.times[-1][0] or relative + base_offset < index.times[-1][1]):
                 return None
-            index._times.append((time, relative + base_offset))
-        if index._times:
-            index.max_time = index._times[-1]
+            index.times.append((time, relative + base_offset))
+        if index.times:
+            index.max_time = index.times[-1]
             index._last_time_ms = index.max_time[0]
         return index
 

@@ -214,6 +214,10 @@ class Partition:
         """The producers that are remembered."""
         return 0 if self._producers is None else len(self._producers)
 
+    def has_transaction(self, producer_id: int) -> bool:
+        """Return whether a producer has a transaction here."""
+        return self._producers is not None and self._producers.has_transaction(producer_id)
+
     def has_late_transaction(self, now_ms: int) -> bool:
         """Return whether a transaction has been open for too long."""
         return self._producers is not None and self._producers.has_late_transaction(self.config, now_ms)
@@ -366,7 +370,7 @@ class Partition:
         self.log_end_offset = end_offset
         if self._producers is not None:
             self._producers.written(end_offset)
-        return self.advance_high_watermark(now_ms)
+        return self.advance_high_watermark(now_ms) if self.role is LEADER else []
 
     def append_failed(self, base_offset: int) -> None:
         """Nothing from `base_offset` on was written: sequences, transactions and offsets are as before."""

@@ -242,6 +242,11 @@ class ProducerStates:
 
     # --- transactions ---
 
+    def has_transaction(self, producer_id: int) -> bool:
+        """Return whether a producer has a transaction here, of any epoch."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and entry.transaction_start != NO_OFFSET
+
     def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Return whether a producer has a transaction here, of that epoch."""
         entry = self.entries.get(producer_id)

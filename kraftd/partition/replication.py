@@ -230,7 +230,7 @@ def fetched_from_leader(
         effects.append(StartLogAt(base, base))
         _begin_at(partition, base)
     try:
-        effects += [_append(partition, *some) for some in appends]
+        effects += [append_judged(partition, *some) for some in appends]
     except ProducerError as error:
         if base < start:
             _begin_at(partition, start)
@@ -278,8 +278,27 @@ def _segments_full(
     yield group, view[first:after]
 
 
-def _append(partition: Partition, headers: list[BatchHeader], view: memoryview) -> AppendBatches:
-    """Append batches, whose bytes are one view."""
+def continues(partition: Partition, headers: list[BatchHeader], size_bytes: int) -> bool:
+    """Return whether batches simply continue a follower's log in its epoch, and fit into a segment together.
+
+    They are of one epoch and follow each other, without a transaction. Nothing else is to be judged then.
+    """
+    for each in headers:
+        if each.producer_id > -1 and partition.has_transaction(each.producer_id):
+            return False
+    first, last = headers[0], headers[-1]
+    base, epoch = first.base_offset, first.leader_epoch
+    return (
+        base == partition.next_offset
+        and epoch == partition.leader_epoch
+        and epoch == partition.epochs.latest
+        and size_bytes <= partition.config.segment_bytes
+        and last.base_offset + last.last_offset_delta - base < MAX_SPAN
+    )
+
+
+def append_judged(partition: Partition, headers: list[BatchHeader], view: memoryview) -> AppendBatches:
+    """Append batches, whose bytes are one view. Raises ProducerError."""
     base, end = headers[0].base_offset, headers[-1].next_offset
     aborted: list[CompletedTransaction] = []
     at = 0
@@ -305,7 +324,8 @@ def replicated_up_to(
     effects = partition.appended(end_offset, now_ms)
     if partition.role is not FOLLOWER:
         return effects
-    effects += partition.move_high_watermark(high_watermark)
+    if high_watermark != partition.high_watermark:
+        effects = partition.move_high_watermark(high_watermark)
     if partition.log_start_offset < log_start_offset <= partition.high_watermark:
         effects += partition.move_log_start(log_start_offset)
     return effects

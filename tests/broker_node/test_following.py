@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kraftd.answers.effects import Answered, MetadataMoved, SendToNode
 from kraftd.broker_node.events import LogTruncated
@@ -33,7 +34,9 @@ from kraftd.messages.list_offsets_response import (
 from kraftd.partition.partition import Partition, Role
 from kraftd.partition.producers import ProducerStates
 from kraftd.wire.api import ApiKey
+from kraftd.wire.codec import decode, encode
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_response, parse_response
 from kraftd.wire.message import Message
 from tests.broker_node.harness import BrokerHarness, records
 
@@ -49,7 +52,10 @@ def batch(base_offset: int, count: int = 1, epoch: int = 0, **header: int) -> by
 class Follower:
     """Broker 100 follows partitions 0 and 1 of a topic; broker 1 leads both."""
 
-    def __init__(self, tmp_path: Path) -> None:
+    def __init__(self, tmp_path: Path, *, sends_frames: bool = True) -> None:
+        """With `sends_frames`, answers come as they do from a connection, and `rounds` counts those that
+        another fetch followed without a step."""
+        self.sends_frames, self.rounds = sends_frames, 0
         self.harness = BrokerHarness(tmp_path, broker={"replica.fetch.backoff.ms": str(BACKOFF_MS)})
         self.harness.run()
         self.leader_epoch = self.harness.unfenced(LEADER)
@@ -101,7 +107,22 @@ class Follower:
         return {part.partition: part for topic in request.topics for part in topic.partitions}
 
     def answer(self, effect: SendToNode, message: Any) -> None:
-        self.harness.broker_step(Answered(effect.request_id, message))
+        if not self.sends_frames or not isinstance(message, FetchResponse):
+            self.harness.broker_step(Answered(effect.request_id, message))
+            return
+        version = effect.version
+        assert version is not None
+        frame = memoryview(b"".join(encode_response(ApiKey.FETCH, version, 3, message)))[4:]
+        following = self.harness.executor.follow(effect.request_id, version, frame)
+        if following is False:
+            message = parse_response(ApiKey.FETCH, version, frame)[1]
+            self.harness.broker_step(Answered(effect.request_id, message))
+            return
+        if following is not True:
+            self.rounds += 1
+            data = b"".join(map(bytes, encode(following, version)))  # the next round changes it
+            self.asked.append(replace(effect, message=decode(FetchRequest, version, data)))
+        self.harness.timer.run_soon()
 
     def answer_fetch(self, *parts: PartitionData, error_code: int = 0) -> None:
         """Answer the fetch that was taken last."""

@@ -11,7 +11,7 @@ import pytest
 
 import kraftd
 from kraftd.answers.settings import ClientSettings
-from kraftd.broker_node.fetching.fetcher import FetchSettings
+from kraftd.broker_node.fetching.followed import FetchSettings
 from kraftd.config.broker_keys import OF_BROKERS
 from kraftd.config.daemon import ROWS, DaemonConfig
 from kraftd.config.keys import OF_LISTENERS

@@ -8,12 +8,13 @@ a request that fails, all of them wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
 from itertools import islice
 from typing import Protocol
 
 from kraftd.broker_node.fetching.fetch_times import FetchTimes
+from kraftd.broker_node.fetching.followed import FETCHING, FetchSettings, Followed, State
 from kraftd.broker_node.fetching.leader_session import Key, LeaderSession
+from kraftd.broker_node.fetching.steady_rounds import SteadyPorts, SteadyRounds
 from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.broker_node.replication_quotas import RECHECK_MS
 from kraftd.ground.effect import Effect
@@ -25,7 +26,6 @@ from kraftd.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kraftd.messages.list_offsets_response import ListOffsetsResponse
-from kraftd.named_tuple import NamedTuple
 from kraftd.partition.effects import AppendBatches, TruncateLog
 from kraftd.partition.partition import FOLLOWER, Partition
 from kraftd.partition.reading import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -41,6 +41,7 @@ from kraftd.partition.replication import (
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode, error_name, known_error
 from kraftd.wire.message import Message
+from kraftd.wire.python_batches import Buffer
 
 FIRST_VERSION_WITH_BROKER_EPOCH = 15
 SLICE_BYTES = 1 << 20  # of records that are written in one event loop callback
@@ -61,18 +62,7 @@ _TRANSIENT = {
 _OF_RECORDS = {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD}
 
 
-class FetchSettings(NamedTuple):
-    """Kafka's keys of a follower's fetches (`NodeConfig.settings`)."""
-
-    replica_fetch_wait_max_ms: int
-    replica_fetch_min_bytes: int
-    replica_fetch_response_max_bytes: int
-    replica_fetch_max_bytes: int
-    replica_fetch_backoff_ms: int
-    num_replica_fetchers: int  # a leader
-
-
-class FetcherPorts(Protocol):
+class FetcherPorts(SteadyPorts, Protocol):
     """What a fetcher needs of its node. `ask` sends to a leader; None is no answer."""
 
     @property
@@ -91,6 +81,7 @@ class FetcherPorts(Protocol):
         message: Message,
         version: int | None,
         then: Callable[[Message | None], None],
+        rounds: SteadyRounds | None = None,
     ) -> None: ...
 
     def is_held_back(self, hosted: Hosted) -> bool:
@@ -106,48 +97,6 @@ class FetcherPorts(Protocol):
     def log(self, level: str, text: str, **fields: object) -> None: ...
 
 
-class State(Enum):
-    """What a followed partition does."""
-
-    FETCHING = "fetching"
-    TRUNCATING = "truncating"  # until its producers are loaded anew
-    FAILED = "failed"  # until a new leader epoch, or for some time
-
-
-class Followed:
-    """A partition that is followed. `high_watermark` and `log_start` are the leader's, as of what is
-    written now. `doubts_gaps`: offsets that only compaction leaves out must be below the high watermark.
-    """
-
-    __slots__ = ("doubts_gaps", "high_watermark", "hosted", "leader_epoch", "log_start", "state")
-
-    def __init__(self, hosted: Hosted, leader_epoch: int) -> None:
-        self.hosted = hosted
-        self.begin_epoch(leader_epoch)
-        self.high_watermark = 0
-        self.log_start = 0
-
-    def __repr__(self) -> str:
-        return f"<Followed {self.hosted!r} {self.state.value} in epoch {self.leader_epoch}>"
-
-    def begin_epoch(self, leader_epoch: int) -> None:
-        """Follow the leader of an epoch, from any earlier state."""
-        self.leader_epoch = leader_epoch
-        self.doubts_gaps = True
-        self.state = State.TRUNCATING if self.hosted.is_truncating else State.FETCHING
-
-    @property
-    def lag(self) -> int:
-        """How many records its log ends before the leader's high watermark."""
-        partition = self.hosted.partition
-        return 0 if partition is None else max(0, self.high_watermark - partition.log_end_offset)
-
-    @property
-    def partition(self) -> Partition:
-        assert self.hosted.partition is not None
-        return self.hosted.partition
-
-
 class Fetcher:
     """One connection to one leader, and the partitions that it fetches."""
 
@@ -157,6 +106,7 @@ class Fetcher:
         self.followed: dict[Key, Followed] = {}
         self.session = LeaderSession()
         self.times = FetchTimes()
+        self.steady = SteadyRounds(self, node)
         self._settings = settings
         self._node = node
         self._changed: dict[Key, None] = {}  # since the last request, of those that the session names
@@ -212,11 +162,19 @@ class Fetcher:
             return
         if self._delayed:
             self._end_delays(now_ms)
+        request = self._request(now_ms)
+        if request is not None:
+            rounds = None if self._unnamed else self.steady.follow(request)
+            version = node.fetch_version()
+            node.ask(self.leader_id, self.number, request, version, self._answered, rounds)
+
+    def _request(self, now_ms: int) -> FetchRequest | None:
+        """The next request, which is sent now; None if nothing is fetched."""
+        node, settings = self._node, self._settings
         wanted = {key: self._wanted(key, now_ms) for key in self._take_changed()}
         topics, forgotten = self.session.request(wanted)
         if not self.session.named and not forgotten:
-            return
-        version, settings = node.fetch_version(), self._settings
+            return None
         replica_id, broker_epoch = node.identity()
         request = FetchRequest(
             max_wait_ms=self._max_wait_ms(),
@@ -227,13 +185,13 @@ class Fetcher:
             topics=topics,
             forgotten_topics_data=forgotten,
         )
-        if version >= FIRST_VERSION_WITH_BROKER_EPOCH:
+        if node.fetch_version() >= FIRST_VERSION_WITH_BROKER_EPOCH:
             request.replica_state = ReplicaState(replica_id, broker_epoch)
         else:
             request.replica_id = replica_id
         self._under_way += 1
         self.times.sent(now_ms)
-        node.ask(self.leader_id, self.number, request, version, self._answered)
+        return request
 
     def _end_delays(self, now_ms: int) -> None:
         for key in [key for key, due_ms in self._delayed.items() if due_ms <= now_ms]:
@@ -274,11 +232,13 @@ class Fetcher:
         followed = self.followed.get(key)
         if followed is None:
             return None
-        if followed.lag and self._node.is_held_back(followed.hosted):
+        partition = followed.hosted.partition
+        assert partition is not None
+        lags = followed.high_watermark > partition.log_end_offset
+        if lags and self._node.is_held_back(followed.hosted):
             self._delayed[key] = now_ms + RECHECK_MS
-        if followed.state is not State.FETCHING or key in self._delayed:
+        if followed.state is not FETCHING or key in self._delayed:
             return None
-        partition = followed.partition
         epoch = partition.epochs.latest
         return FetchPartition(
             key[1],
@@ -322,21 +282,55 @@ class Fetcher:
         self.times.answered(self._node.now_ms)
         self._node.go_on(self._process(answer))
 
+    # -- answers that `SteadyRounds` has judged
+
+    def waits_for_answer_alone(self) -> bool:
+        """Return whether it has nothing to do but with the answer to its fetch."""
+        busy = self._unwritten or self._changed or self._unnamed or self._delayed
+        return self._under_way == 1 and not busy
+
+    def answered_steadily(self) -> None:
+        """Its answer is there."""
+        self._under_way -= 1
+        self.session.answered(self.session.id)
+        self.times.answered(self._node.now_ms)
+
+    def replicated(self, key: Key, followed: Followed, partition: Partition, end_offset: int) -> None:
+        """A partition has all records of the answer."""
+        if effects := self._replicated(key, followed, partition, end_offset):
+            self._node.follow_up(followed.hosted, effects)
+
+    def sent_steadily(self, now_ms: int) -> int:
+        """The next fetch is sent, in the epoch of the session that is returned."""
+        self._under_way += 1
+        self.times.sent(now_ms)
+        return self.session.epoch
+
+    def left_steadiness(self, unwritten: int) -> None:
+        """Not all records of an answer could be written: the ends of that many appends follow."""
+        self._unwritten += unwritten
+
     def _process(self, answer: FetchResponse) -> Iterator[None]:
         size_bytes = count = unasked = 0
+        session = self.session
         try:
             for topic in answer.responses:
+                topic_id = topic.topic_id
                 for data in topic.partitions:
                     if size_bytes >= SLICE_BYTES or count >= SLICE_PARTITIONS:
                         size_bytes = count = 0
                         yield
-                    size_bytes += len(data.records or b"")
-                    count += SLICE_PARTITIONS // SLICE_APPENDS if data.records else 1
-                    key = topic.topic_id, data.partition_index
-                    if key in self.session.named:
-                        self._process_partition(key, data)
+                    if data.records:
+                        size_bytes += len(data.records)
+                        count += SLICE_PARTITIONS // SLICE_APPENDS
                     else:
+                        count += 1
+                    key = topic_id, data.partition_index
+                    requested = session.named.get(key)
+                    if requested is None:
                         unasked += 1
+                    else:
+                        self._process_partition(key, requested, data)
         finally:
             self._under_way -= 1
         if unasked:
@@ -344,13 +338,15 @@ class Fetcher:
             text = "a leader answered for partitions that were not requested"
             self._node.log("warning", text, node=self.leader_id, count=unasked)
 
-    def _process_partition(self, key: Key, data: PartitionData) -> None:
-        followed, requested = self.followed.get(key), self.session.named[key]
-        if followed is None or followed.state is not State.FETCHING:
+    def _process_partition(self, key: Key, requested: FetchPartition, data: PartitionData) -> None:
+        followed = self.followed.get(key)
+        if followed is None or followed.state is not FETCHING:
             return
-        partition = followed.partition
+        hosted = followed.hosted
+        partition = hosted.partition
         if (
-            partition.role is not FOLLOWER
+            partition is None
+            or partition.role is not FOLLOWER
             or key in self._delayed
             or requested.current_leader_epoch != followed.leader_epoch
             or requested.fetch_offset != partition.next_offset  # which differs if an answer names it twice
@@ -358,21 +354,25 @@ class Fetcher:
             return  # of what was requested before a change
         if data.error_code:
             self._partition_failed(key, followed, known_error(data.error_code))
-        elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
-            diverging = OffsetAndEpoch(data.diverging_epoch.end_offset, data.diverging_epoch.epoch)
-            self._truncate(key, followed, diverged(partition, diverging))
-        else:
-            self._append(key, followed, data)
-
-    def _append(self, key: Key, followed: Followed, data: PartitionData) -> None:
-        partition = followed.partition
+            return
+        diverging = data.diverging_epoch
+        if diverging.epoch >= 0 or diverging.end_offset >= 0:
+            end = OffsetAndEpoch(diverging.end_offset, diverging.epoch)
+            self._truncate(key, followed, diverged(partition, end))
+            return
         followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
-        records = data.records or b""
-        self._node.fetched(followed.hosted, len(records))
-        self.times.took(len(records), is_in_sync=partition.local_id in followed.hosted.state.isr)
-        gaps_end = data.high_watermark if followed.doubts_gaps else MAX_OFFSET
+        if data.records:
+            self._append(key, followed, partition, data.records)
+        elif effects := self._replicated(key, followed, partition, partition.log_end_offset):
+            self._node.follow_up(hosted, effects)
+
+    def _append(self, key: Key, followed: Followed, partition: Partition, records: Buffer) -> None:
+        hosted = followed.hosted
+        self._node.fetched(hosted, len(records))
+        self.times.took(len(records), is_in_sync=partition.local_id in hosted.state.isr)
+        gaps_end = followed.high_watermark if followed.doubts_gaps else MAX_OFFSET
         effects = fetched_from_leader(partition, records, followed.leader_epoch, gaps_end)
-        if records and not effects and is_torn(records):
+        if not effects and is_torn(records):
             effects = ErrorCode.CORRUPT_MESSAGE  # the next answer would be the same at once
         if isinstance(effects, ErrorCode):
             self._log(
@@ -387,11 +387,12 @@ class Fetcher:
             else:
                 self._fail(key, followed)
             return
-        if effects:
-            self._unwritten += sum([isinstance(effect, AppendBatches) for effect in effects])
-        else:
-            effects = self._replicated(key, followed, partition.log_end_offset)
-        self._node.follow_up(followed.hosted, effects)
+        for effect in effects:
+            if type(effect) is AppendBatches:
+                self._unwritten += 1
+        self._node.follow_up(
+            hosted, effects or self._replicated(key, followed, partition, partition.log_end_offset)
+        )
 
     def wrote(self, took_ms: int) -> None:
         """Appends ended, of which some may be this fetcher's."""
@@ -407,12 +408,15 @@ class Fetcher:
         if error is not None:
             self._delay(key)
             return []
-        return self._replicated(key, followed, end_offset)
+        return self._replicated(key, followed, followed.partition, end_offset)
 
-    def _replicated(self, key: Key, followed: Followed, end_offset: int) -> list[Effect]:
-        self._note(key)
-        marks = followed.high_watermark, followed.log_start
-        return replicated_up_to(followed.partition, end_offset, *marks, self._node.now_ms)
+    def _replicated(
+        self, key: Key, followed: Followed, partition: Partition, end_offset: int
+    ) -> list[Effect]:
+        (self._changed if key in self.session.named else self._unnamed)[key] = None
+        return replicated_up_to(
+            partition, end_offset, followed.high_watermark, followed.log_start, self._node.now_ms
+        )
 
     def _truncate(self, key: Key, followed: Followed, effects: list[Effect]) -> None:
         partition = followed.partition

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from zlib import crc32
 
-from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts, FetchSettings, Followed, State
+from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts
+from kraftd.broker_node.fetching.followed import FetchSettings, Followed, State
 from kraftd.broker_node.fetching.leader_session import Key
 from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.ground.effect import Effect

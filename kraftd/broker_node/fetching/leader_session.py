@@ -41,16 +41,19 @@ class LeaderSession:
         forgotten: dict[Uuid, list[int]] = {}
         if self.is_new:
             self.named = {}
+        named = self.named
         for key, wanted in changed.items():
-            before = self.named.get(key)
             topic_id, index = key
             if wanted is None:
-                if self.named.pop(key, None) is not None:
+                if named.pop(key, None) is not None:
                     forgotten.setdefault(topic_id, []).append(index)
-            elif wanted != before:
-                self.named[key] = wanted
-                topic = topics.setdefault(topic_id, FetchTopic(topic_id=topic_id, partitions=[]))
-                topic.partitions.append(wanted)
+            elif wanted != named.get(key):
+                named[key] = wanted
+                topic = topics.get(topic_id)
+                if topic is None:
+                    topics[topic_id] = FetchTopic(topic_id=topic_id, partitions=[wanted])
+                else:
+                    topic.partitions.append(wanted)
         if not forgotten:
             return list(topics.values()), []
         gone = [ForgottenTopic("", topic_id, tuple(indexes)) for topic_id, indexes in forgotten.items()]

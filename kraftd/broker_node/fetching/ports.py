@@ -7,6 +7,8 @@ from typing import Protocol
 
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.fetching.fetchers import fetch_version
+from kraftd.broker_node.fetching.steady_rounds import SteadyRounds
+from kraftd.broker_node.lifecycle import BrokerLifecycle
 from kraftd.broker_node.own_requests import OwnRequests
 from kraftd.broker_node.partitions.replicas import Hosted, Replicas
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
@@ -30,6 +32,7 @@ class Node(Protocol):
     now_ms: int
     view: ClusterView
     outbox: Outbox
+    lifecycle: BrokerLifecycle
     own_requests: OwnRequests
     replicas: Replicas
     replication_quotas: ReplicationQuotas
@@ -71,9 +74,26 @@ class NodePorts:
         message: Message,
         version: int | None,
         then: Callable[[Message | None], None],
+        rounds: SteadyRounds | None = None,
     ) -> None:
         purpose = f"fetcher-{fetcher}"
-        self._node.own_requests.ask_node(leader_id, self._listener, purpose, message, version, then)
+        self._node.own_requests.ask_node(leader_id, self._listener, purpose, message, version, then, rounds)
+
+    def state(self) -> tuple[int, int]:
+        return self._node.view.image_end_offset, self._node.lifecycle.broker_epoch
+
+    def may_hold_back(self) -> bool:
+        return self._node.replication_quotas.follower.is_limited
+
+    def is_plain(self, hosted: Hosted) -> bool:
+        state, node_id, config = hosted.state, self._node.view.node_id, hosted.config
+        return (
+            node_id in state.isr
+            and node_id not in state.adding_replicas
+            and config is not None
+            and config is self._node.replicas.configs.of(hosted.topic)
+            and config.throttled_followers == NONE_THROTTLED
+        )
 
     def is_held_back(self, hosted: Hosted) -> bool:
         return self._node.replication_quotas.follower.holds_back(hosted)

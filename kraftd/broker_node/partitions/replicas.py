@@ -271,13 +271,13 @@ class Replicas:
             return effects
         own: list[Effect] = []
         for effect in effects:
-            if isinstance(effect, OF_NODE):
+            if type(effect) in OF_NODE:
                 self.moved.add(hosted)
                 own.append(effect)
-            elif isinstance(effect, AppendBatches):
+            elif type(effect) is AppendBatches:
                 self._outbox.effects.append(AppendToLog(hosted.topic, hosted.index, effect))
             else:
-                hosted.is_truncating |= isinstance(effect, TruncateLog)
+                hosted.is_truncating |= type(effect) is TruncateLog
                 self._outbox.emit(OfPartition(hosted.topic, hosted.index, effect))
         return own
 

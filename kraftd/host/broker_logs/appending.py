@@ -74,6 +74,20 @@ class Appends:
                 self._ended.append(WriteEnded(*self._key, (one,), self._write(log, one, now_ms)))
         self._writing_ms += timer.now_ms() - began_ms
 
+    def write_at_once(self, topic: str, index: int, append: AppendBatches, now_ms: int) -> ErrorCode | None:
+        """Append to a log now, at that wall time, in a round that has no step; returns the error, if any."""
+        key = topic, index
+        log = self._logs.get(key)
+        if log is None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        try:
+            append_batches(log, append, now_ms, lambda: self._snapshot_of(key, append.base_offset))
+        except StorageError as error:
+            self._failed(key, log, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self._wrote(log.parent)
+        return None
+
     def take(self) -> AppendsEnded | None:
         """What became of the appends of the step, if there are any."""
         if self._waiting:

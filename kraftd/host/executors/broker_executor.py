@@ -24,6 +24,7 @@ from kraftd.broker_node.effects import (
     SetLog,
     SetLogAside,
 )
+from kraftd.broker_node.events import AppendsEnded
 from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
 from kraftd.ground.pace import ROW_US, Pace, Slices
@@ -36,6 +37,7 @@ from kraftd.host.broker_logs.share_reads import ShareReads
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.executors.answer_reads import UNREADABLE, read_records
 from kraftd.host.executors.answering_executor import AnsweringExecutor, Around, at_once
+from kraftd.host.executors.fetch_rounds import run_round
 from kraftd.host.executors.offset_lookups import OffsetLookups
 from kraftd.host.executors.paced_reads import PacedReads, Rest
 from kraftd.host.executors.repeating import Repeating
@@ -56,6 +58,7 @@ from kraftd.redaction.batches import redacted_batches
 from kraftd.requests.effects import AnswerRecords, RecordsOf
 from kraftd.types import METADATA_TOPIC_ID
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
@@ -206,9 +209,29 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _step(self, event: Event) -> None:
         super()._step(event)
+        self._end_appends()
+
+    def _end_appends(self) -> None:
+        """Report what was written, and what that leads to."""
         while (appended := self.logs.appends.take()) is not None:
             super()._step(appended)
         self.logs.flush_due()
+
+    def follow(self, request_id: int, version: int, frame: memoryview) -> Message | bool:
+        rounds = self.node.own_requests.rounds(request_id)
+        rows = None if rounds is None else rounds.judge(version, frame)
+        if rounds is None or rows is None:
+            return False
+        following = run_round(self, request_id, rounds, rows)
+        if self.node.end_round():
+            self.around(AppendsEnded(()), self._perform_rest)
+        return following
+
+    def _perform_rest(self) -> None:
+        """Perform what follows from a round besides the next one."""
+        self._perform(self.node.outbox.take())
+        self._send_answers()
+        self._end_appends()
 
     def look(self) -> None:
         super().look()

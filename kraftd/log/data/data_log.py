@@ -71,7 +71,7 @@ class DataLog(LogState):
         """
         if self._failure is not None:
             self._check_alive()
-        size_bytes = sum(map(len, views))
+        size_bytes = len(views[0]) if len(views) == 1 else sum(map(len, views))
         end, max_timestamp_ms = self.log_end, -1
         for batch in batches:
             if batch.base_offset < end:
@@ -100,12 +100,13 @@ class DataLog(LogState):
         for batch in batches:
             if batch.leader_epoch != epoch:
                 epoch = batch.leader_epoch
-                self._assign(epoch, batch.base_offset)
+                if epoch >= 0 and (self._epochs or self.epochs).assign(epoch, batch.base_offset):
+                    self._epochs_unwritten = True
         segment.add(batches, index)
         if self._is_read:
             self._keep(views, batches, end)
         self.log_end = end
-        if index.counts[0] >= SPILL_ENTRIES:
+        if len(index.offsets) >= SPILL_ENTRIES:
             self._guarded(lambda: segment.spill(self.directory, self.opened))
         if rolled or end - self.recovery_point >= self.settings.flush_messages:
             self._resources.unflushed[self] = None

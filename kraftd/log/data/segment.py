@@ -119,7 +119,8 @@ class DataSegment:
             return True
         if self.offset_entries < 0:
             self.count_entries(place.directory, place.opened)
-        offsets, times = (0, 0) if self.index is None else self.index.counts
+        index = self.index
+        offsets, times = (0, 0) if index is None else (len(index.offsets), len(index.times))
         # The last place of the time index is for the entry that is added when the segment is closed.
         return (
             self.offset_entries + offsets + entry_count >= settings.segment_index_bytes // OFFSET_ENTRY.size

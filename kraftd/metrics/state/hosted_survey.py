@@ -10,7 +10,8 @@ from heapq import nlargest
 
 from msgspec import Struct
 
-from kraftd.broker_node.fetching.fetcher import Fetcher, Followed, State
+from kraftd.broker_node.fetching.fetcher import Fetcher
+from kraftd.broker_node.fetching.followed import Followed, State
 from kraftd.broker_node.node import BrokerNode
 from kraftd.metrics.state.group_survey import GroupSurvey, slices, survey_groups
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from kraftd.answers.effects import Answered, SendToNode
 from kraftd.simulation.protocols import Process, World
 from kraftd.simulation.schedule import SECOND
@@ -31,7 +33,7 @@ VERSIONS = {
 
 
 class PeerConnection:
-    """A connection of a broker to another one. `waiting`: API key and version of each request, by slot."""
+    """A connection of a broker to another one. `waiting`: each request, its API key and version, by slot."""
 
     __slots__ = ("arrival_us", "id", "is_open", "return_us", "source", "target", "waiting")
 
@@ -41,7 +43,7 @@ class PeerConnection:
         self.target = target
         self.is_open = True
         self.arrival_us = self.return_us = 0
-        self.waiting: dict[int, tuple[int, int, int]] = {}  # request id, API key, version
+        self.waiting: dict[int, tuple[SendToNode, int, int]] = {}  # the request, its API key and version
 
     def __repr__(self) -> str:
         return f"<PeerConnection {self.id} of {self.source.id} to {self.target.id}>"
@@ -78,7 +80,7 @@ class Peers:
         slot, api = self._traffic.new_number(), api_key(effect.message)
         version = VERSIONS[api] if effect.version is None else effect.version
         parts = encode_request(api, version, slot & 0x7FFFFFFF, effect.client_id, effect.message)
-        connection.waiting[slot] = effect.request_id, api, version
+        connection.waiting[slot] = effect, api, version
         self._by_slot[slot] = connection
         schedule = self.world.schedule
         schedule.after(PATIENCE_US, self._expire, slot)
@@ -124,10 +126,23 @@ class Peers:
             return
         if self.world.network.is_held_back(target.id, source.id, self._return, connection, slot, data):
             return
-        request_id, api, version = connection.waiting.pop(slot)
+        effect, api, version = connection.waiting.pop(slot)
         del self._by_slot[slot]
-        answer = parse_response(api, version, memoryview(data)[4:])[1]
-        source.broker.deliver(Answered(request_id, answer))
+        self._deliver(source, effect, api, version, memoryview(data)[4:])
+
+    def _deliver(
+        self, source: Process, effect: SendToNode, api: int, version: int, frame: memoryview
+    ) -> None:
+        """Let a broker take an answer as it came, or by a step. A request may follow at once."""
+        if source.asleep(self._deliver, source, effect, api, version, frame):
+            return
+        request_id, broker, followed = effect.request_id, source.broker, list[Any]()
+        source.guarded(lambda: followed.append(broker.follow(request_id, version, frame)))
+        following = followed[0] if followed else True  # it crashed
+        if following is False:
+            broker.deliver(Answered(request_id, parse_response(api, version, frame)[1]))
+        elif following is not True:
+            self.send(source, replace(effect, message=following))
 
     def _expire(self, slot: int) -> None:
         connection = self._by_slot.get(slot)
@@ -137,9 +152,9 @@ class Peers:
     def _close(self, connection: PeerConnection) -> None:
         connection.is_open = False
         waiting, connection.waiting = connection.waiting, {}
-        for slot, (request_id, _, _) in waiting.items():
+        for slot, (effect, _, _) in waiting.items():
             del self._by_slot[slot]
-            self._answer_later(connection.source, request_id)
+            self._answer_later(connection.source, effect.request_id)
         if not connection.target.ended:
             connection.target.broker.close_connection(connection.id)
 
