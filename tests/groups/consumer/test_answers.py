@@ -76,7 +76,7 @@ def test_a_heartbeat_with_everything_is_answered_with_the_assignment(
     one.join()
     request = heartbeat("m1", one.epoch, **more)
     answer = desk.ask(request, HEARTBEAT)
-    assert answer.error_code == 0
+    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", 2)
     assert partitions(answer) == ({desk.topics.topic_id("orders"): [0, 1, 2, 3]} if tells else None)
     assert (desk.last_of(request) is None) is tells, "only answers without one are given again"
 
@@ -96,6 +96,21 @@ def test_a_heartbeat_by_another_client_is_noted() -> None:
     desk.ask(heartbeat("m1", one.epoch), HEARTBEAT, "other")
     assert (member_row(desk).client_id, member_row(desk).client_host) == ("other", "/127.0.0.1")
     assert [type(record.key) for record in desk.records()[end:]] == [ConsumerGroupMemberMetadataKey]
+
+
+def test_a_member_whose_id_is_made_here_gets_it() -> None:
+    desk = desk_of()
+    answer = desk.ask(joining(""), 0)
+    assert (answer.error_code, answer.member_id) == (0, "0001")
+    assert member_row(desk, "0001").member_epoch == answer.member_epoch == 2
+
+
+def test_a_member_that_gets_an_instance_id_later_stays_what_it_was() -> None:
+    desk = desk_of()
+    one = Consumer(desk.ask, "m1")
+    one.join()
+    answer = desk.ask(joining("m1", instance="i1"), HEARTBEAT)
+    assert (answer.error_code, answer.member_epoch, member_row(desk).instance_id) == (0, 2, "i1")
 
 
 def test_what_a_heartbeat_leaves_out_stays_as_it_was() -> None:

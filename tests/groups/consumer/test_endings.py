@@ -283,7 +283,11 @@ def test_members_agree_anew_once_another_one_has_gone() -> None:
     group.set_resolved("au.*", None)
     group.remove("b")
     assert group.is_homogeneous()
-    assert group.is_subscribed_to("orders") and not group.is_subscribed_to("audit")
+    group.put(Member("a", regex="au.*"))
+    group.put(Member("b", regex="au.*"))
+    group.set_subscribers("audit", BY_ONE_REGEX)
+    assert group.is_homogeneous()
+    assert group.is_subscribed_to("audit") and not group.is_subscribed_to("orders")
 
 
 def test_topics_of_one_pattern_share_what_is_noted_of_them() -> None:

@@ -112,6 +112,13 @@ def test_what_is_not_in_the_target_is_given_up_in_the_former_epoch(state: Member
     assert after.assigned == {ORDERS: {1: 4, 2: 7}, AUDIT: {2: 4}}
 
 
+def test_a_topic_without_a_target_is_given_up() -> None:
+    before = member(assigned={ORDERS: (0,), AUDIT: (0, 1)}, topics=frozenset(("orders", "audit")))
+    after = step(before, {ORDERS: (0,)}, epoch=7).next()
+    assert (after.state, after.epoch) == (UNREVOKED, 5)
+    assert (after.assigned, after.revoking) == (epochs({ORDERS: (0,)}), epochs({AUDIT: (0, 1)}))
+
+
 def test_a_member_gets_what_is_free_and_waits_for_the_rest() -> None:
     before = member(assigned={ORDERS: (0,)})
     after = step(before, {ORDERS: (0, 1, 2)}, epoch=7, others={ORDERS: (2,)}).next()
