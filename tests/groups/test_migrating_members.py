@@ -455,6 +455,7 @@ def test_classic_members_are_noted_as_what_they_said(rack: str | None) -> None:
     one = member(desk, old)
     assert (one.rack_id, one.instance_id, one.topics) == (rack, None, {"orders"})
     assert (one.epoch, one.client_id, one.rebalance_timeout_ms) == (old.generation, "client", REBALANCE_MS)
+    assert one.client_host == "/127.0.0.1"
     (record,) = [
         record
         for record in desk.records()

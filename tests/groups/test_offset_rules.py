@@ -12,6 +12,11 @@ from kraftd.groups.offsets.commit import is_too_long
 from kraftd.groups.offsets.fetch import fetch_offsets
 from kraftd.groups.offsets.removal import expire_offsets
 from kraftd.messages.list_groups_request import ListGroupsRequest
+from kraftd.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kraftd.messages.offset_delete_request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -59,6 +64,51 @@ def test_only_a_consumer_without_generation_makes_a_group(version: int, generati
     answer = desk.ask(in_transaction, 3)
     expected = "NONE" if generation < 0 else "ILLEGAL_GENERATION"
     assert error_name(answer.topics[0].partitions[0].error_code) == expected
+
+
+def test_each_partition_is_answered_by_its_name_and_index() -> None:
+    desk = Desk(GroupConfig(offset_metadata_max_bytes=1))
+    rows = [OffsetCommitRequestPartition(index, 1, -1, "x" * index) for index in (2, 1)]
+    topics = [OffsetCommitRequestTopic(name, partitions=rows) for name in ("orders", "audit")]
+    answer = desk.ask(OffsetCommitRequest("g", topics=topics), COMMIT)
+    found = [
+        (topic.name, row.partition_index, error_name(row.error_code))
+        for topic in answer.topics
+        for row in topic.partitions
+    ]
+    too_large, unknown = "OFFSET_METADATA_TOO_LARGE", "UNKNOWN_TOPIC_OR_PARTITION"
+    assert sorted(found) == [
+        ("audit", 1, "NONE"),
+        ("audit", 2, unknown),
+        ("orders", 1, "NONE"),
+        ("orders", 2, too_large),
+    ]
+    topic_id = desk.topics.topic_id("orders") or b""
+    named = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic("", topic_id, rows[1:])])
+    (topic,) = desk.ask(named, 10).topics
+    assert (topic.topic_id, [row.partition_index for row in topic.partitions]) == (topic_id, [1])
+    assert desk.ask(fetch(), FETCH).groups[0].group_id == "g"
+
+
+def test_a_static_member_that_was_replaced_commits_nothing() -> None:
+    desk = Desk()
+    number = desk.send(join(instance="i"), 9)
+    desk.wait(3_000)
+    leader = desk.answers[number].member_id
+    settle_classic(desk, [leader])
+    request = commit(1, 1, leader)
+    request.group_instance_id = "i"
+    assert error_of(desk, request) == 0
+    again = desk.varied
+    assert again.take(900, [2], [-1], desk.now_ms)
+    desk.flush()
+    desk.ask(join(instance="i"), 9)  # its successor
+    in_transaction = txn_commit(1, 7)
+    in_transaction.member_id, in_transaction.generation_id = leader, 1
+    in_transaction.group_instance_id = "i"
+    for answer in (desk.ask(request, COMMIT), desk.ask(in_transaction, 3)):
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert again.take(901, [3], [-1], desk.now_ms) is False
 
 
 def transactional(desk: Desk, member: str, generation: int) -> str:
@@ -308,6 +358,15 @@ def test_a_group_stays_while_it_has_an_offset_or_a_member_or_a_transaction() -> 
     assert group_ids(desk) == ["new"]
 
 
+def test_an_offset_stays_while_a_transaction_has_one_for_its_partition() -> None:
+    desk = quick_desk()
+    for partition in range(2):
+        desk.ask(commit(1, partition=partition), COMMIT)
+    desk.ask(txn_commit(5, 7), 3)
+    desk.wait(MINUTE_MS)
+    assert [fetched(desk, partition=partition) for partition in range(2)] == [1, -1]
+
+
 def test_a_classic_group_that_is_empty_goes_by_itself() -> None:
     desk = quick_desk()
     desk.ask(join("g"), 9)
@@ -365,15 +424,16 @@ def test_all_offsets_of_a_transaction_count_together() -> None:
     assert fetched(desk, "h") == 20
 
 
-def test_an_offset_is_unstable_until_the_last_transaction_has_ended() -> None:
+@pytest.mark.parametrize("order", [(5, 6), (6, 5)])
+def test_an_offset_is_unstable_until_the_last_transaction_has_ended(order: tuple[int, int]) -> None:
     desk = Desk()
     for producer_id in (5, 6):
         desk.ask(txn_commit(producer_id, producer_id), 3)
     request = fetch(stable=True)
-    for producer_id, expected in ((5, "UNSTABLE_OFFSET_COMMIT"), (6, 6)):
-        assert fetched_rows(desk, request) == {("orders", 0): "UNSTABLE_OFFSET_COMMIT"}
-        end_transaction(desk, producer_id, True)
-        assert fetched_rows(desk, request) == {("orders", 0): expected}
+    end_transaction(desk, order[0], True)
+    assert fetched_rows(desk, request) == {("orders", 0): "UNSTABLE_OFFSET_COMMIT"}
+    end_transaction(desk, order[1], True)
+    assert fetched_rows(desk, request) == {("orders", 0): 6}  # of the later record
 
 
 def test_offsets_that_are_deleted_are_gone_from_their_transactions() -> None:

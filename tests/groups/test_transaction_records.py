@@ -21,6 +21,7 @@ from kraftd.groups.transactions.states import (
     PREPARE_COMMIT,
 )
 from kraftd.groups.transactions.transaction import MAX_EPOCH, Transaction
+from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.transaction_log_value import TransactionLogValue
 from kraftd.wire.error_code import ErrorCode, error_name
@@ -36,9 +37,11 @@ def test_each_record_has_the_ids_epochs_and_times_of_its_step() -> None:
     desk.now_ms += 10
     desk.add(producer, 2)
     desk.now_ms += 10
-    desk.holds_markers = True
-    desk.end(producer, True)
-    desk.now_ms += 10
+    desk.holds_markers = desk.is_held = True
+    desk.send(EndTxnRequest("id", *producer, True), 5)
+    desk.now_ms += 5
+    desk.release()  # the decision is committed
+    desk.now_ms += 5
     desk.write_markers()
     desk.now_ms += 10
     desk.ask(InitProducerIdRequest("id", 5_000), 5)
@@ -53,7 +56,7 @@ def test_each_record_has_the_ids_epochs_and_times_of_its_step() -> None:
         replace(ongoing, partitions=frozenset((("orders", 0),))),
         replace(ongoing, last_update_ms=start_ms + 10),
         prepared,
-        replace(prepared, state=COMPLETE_COMMIT, partitions=frozenset()),  # as of its decision
+        replace(prepared, state=COMPLETE_COMMIT, partitions=frozenset(), last_update_ms=start_ms + 25),
         replace(empty, producer_epoch=2, timeout_ms=5_000, last_update_ms=start_ms + 40, client_version=2),
     ]
 
