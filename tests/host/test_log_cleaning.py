@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.host.broker_logs.log_cleaning import LogCleaning
+from kraftd.host.broker_logs.log_cleaning import GivenUp, LogCleaning
 from kraftd.host.ports import Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.errors import DiskFull, StorageError, StorageFailure
@@ -157,6 +157,15 @@ def test_without_the_checkpoints_and_after_the_end_nothing_is_cleaned() -> None:
     host.finish()
     assert len(log.segments) == 4 and "a log was cleaned" not in host.lines.texts()
     assert host.look() == [] and not host.threads.left
+
+
+def test_a_stop_ends_the_work_of_the_thread() -> None:
+    host = Host().loaded()
+    host.log("t", 4)
+    host.look()
+    host.cleaning.close()
+    with pytest.raises(GivenUp):
+        host.threads.left[0][0]()
 
 
 def delete(host: Host) -> None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from kraftd.log.data.cleanable import Cleanable, cleanable
+from kraftd.log.data.cleanable import Cleanable, cleanable, groups
 from kraftd.log.data.cleaning import Cleaning
 from kraftd.log.data.data_log import DataLog
+from kraftd.log.data.opening import create_data_log
+from kraftd.log.data.resources import LogResources
+from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CorruptStorage
 from kraftd.log.segment import CLEANED_SUFFIX, LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from kraftd.wire.batch import BatchHeader
 from kraftd.wire.compaction import KeyOffsets
 from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.records import build_records_batch, scan_batches
-from tests.log.data.logs import DIRECTORY, NOW_MS, append, new_log
+from tests.log.data.logs import DIRECTORY, NOW_MS, append, names, new_log
 from tests.log.data.test_cleaning import (
     COMPACTED,
     SECRET,
+    begun,
     clean,
     count_of_records,
     end,
@@ -189,3 +196,46 @@ def test_damage_that_a_look_finds_is_reported_with_its_place() -> None:
     with pytest.raises(CorruptStorage) as raised:
         cleanable(log, None, log.log_end, NOW_MS)
     assert raised.value.path == segment.path(DIRECTORY)
+
+
+def test_segments_become_one_up_to_the_size_of_a_segment() -> None:
+    log = aged(1, 2, 3, 4)
+    size = log.segments[0].end_position
+    for segment_bytes, shape in [
+        (size, [1, 1, 1]),
+        (2 * size - 1, [1, 1, 1]),
+        (2 * size, [2, 1]),
+        (3 * size, [3]),
+    ]:
+        log.settings = log.settings._replace(segment_bytes=segment_bytes)
+        assert [len(group) for group in groups(log, 3, 3)] == shape
+
+
+def test_what_is_cleaned_is_durable_before_it_takes_effect() -> None:
+    disk, log = new_log(settings=COMPACTED)
+    put_in_transaction(log, b"k", b"v", 7)
+    end(log, 7, aborted_from=0)
+    put(log, b"other", b"v")
+    fill_up(log)
+    cleaning = begun(log)
+    group = cleaning.next_group()
+    assert group is not None
+    cleaning.clean(group)
+    cleaned = [name for name in names(disk) if name.endswith(CLEANED_SUFFIX)]
+    assert len(cleaned) >= 3
+    for name in cleaned:
+        path = f"{DIRECTORY}/{name}"
+        assert disk.durable_bytes(path) == disk.read_bytes(path), name
+
+
+def test_a_cleaning_leaves_no_file_open(tmp_path: Path) -> None:
+    log = create_data_log(
+        LogResources(RealDisk()), str(tmp_path), "t", 0, COMPACTED, now_ms=NOW_MS, topic_id=None
+    )
+    for number in range(20):
+        put(log, b"k%d" % number, b"v")
+    log.close_files()
+    before = len(os.listdir("/proc/self/fd"))
+    clean(log)
+    log.close_files()
+    assert len(os.listdir("/proc/self/fd")) == before
