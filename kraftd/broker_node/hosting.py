@@ -106,7 +106,7 @@ class Hosting:
         if not self.has_begun:
             yield from self._begin()
         while changes := node.view.take_replica_changes(CHANGES_PER_CALLBACK):
-            for change in changes:
+            for change in self._lasting(changes):
                 key = change.topic, change.partition
                 before = node.replicas.get(*key)
                 effects = node.replicas.apply(change, node.now_ms)
@@ -120,6 +120,18 @@ class Hosting:
         self._forget_unlisted()
         self._is_changing = False
         node.become_ready()
+
+    def _lasting(self, changes: list[ReplicaChange]) -> Iterator[ReplicaChange]:
+        """All but those by which this broker leads a partition that has another leader already, as after a
+        freeze. It would note an epoch without records then, and at once fetch as if it had not.
+        """
+        own_id = self._node.view.node_id
+        newest = {(change.topic_id, change.partition): change.state for change in changes}
+        for change in changes:
+            last = newest[change.topic_id, change.partition]
+            leads = change.state is not None and change.state.leader == own_id
+            if not leads or last is change.state or (last is not None and last.leader == own_id):
+                yield change
 
     def _forget_unlisted(self) -> None:
         """After a snapshot has replaced the image, drop the partitions and topics that it lacks."""

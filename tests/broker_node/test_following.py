@@ -144,6 +144,32 @@ def follower(tmp_path: Path) -> Follower:
     return Follower(tmp_path)
 
 
+def test_a_broker_that_led_for_no_time_has_no_epoch_of_its_own(follower: Follower) -> None:
+    """After a freeze it learns at once that it was elected, and another after it. An epoch of its own would
+    be later than those of the records that it lacks: they would count as corrupt.
+    """
+    follower.send(0, batch(0))
+    image = follower.harness.node.image
+    state, changes = image.partition(follower.topic_id, 0), image.replica_changes
+    assert state is not None and changes is not None
+    follower.take_fetch()
+    for number, leader in enumerate((100, LEADER), 1):
+        after = replace(
+            state,
+            leader=leader,
+            leader_epoch=state.leader_epoch + number,
+            partition_epoch=state.partition_epoch + number,
+        )
+        changes.note(0, follower.topic_id, "t", 0, state, after)
+    follower.harness.broker_step(MetadataMoved())
+    follower.answer_fetch()
+    part = follower.fetched_next(0)
+    assert (part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch) == (2, 1, 0)
+    follower.answer_fetch(PartitionData(0, 0, 1, -1, 0, records=batch(1)))
+    assert follower.log() == batch(0) + batch(1)
+    assert follower.partition().epochs.entries == [(0, 0)]
+
+
 def test_a_follower_fetches_as_the_metadata_version_wants__kip227(follower: Follower) -> None:
     effect, request = follower.first, follower.first.message
     assert isinstance(request, FetchRequest)
