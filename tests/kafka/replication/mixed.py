@@ -37,7 +37,7 @@ class MixedCluster(Cluster):
     through `links`, if there is such a one. With `hosts`, each broker runs on its own. `releases` names those
     of stock brokers that are not the newest, `release_version` is the one for which the cluster is formatted.
     A stock controller is of `controller_release` at first.
-    `environments` are of brokers.
+    `environments` are of brokers, which have two log directories if `has_two_directories`.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class MixedCluster(Cluster):
         release_version: str | None = None,
         controller_release: str | None = None,
         environments: Mapping[int, Mapping[str, str]] | None = None,
+        has_two_directories: bool = False,
     ) -> None:
         environments = environments or {}
         timeout = {"broker.session.timeout.ms": session_timeout_ms}
@@ -76,15 +77,16 @@ class MixedCluster(Cluster):
         self.start_controller()
         self.ours: dict[int, Controller] = {}
         for broker_id in [one for one, kind in kinds.items() if kind == "kraftd"]:
-            port = free_port()
+            port, place = free_port(), home / f"ours-{broker_id}"
             properties = {
                 **self._quorum,
                 **settings,
                 "process.roles": "broker",
                 "listeners": f"PLAINTEXT://{HOST}:{port}",
                 **_behind_door(links, broker_id, port),
+                **_with_directories(place, has_two_directories),
             }
-            node = Controller("kraftd", broker_id, home / f"ours-{broker_id}", port, properties)
+            node = Controller("kraftd", broker_id, place, port, properties)
             node.format(self.cluster_id)
             node.environment |= environments.get(broker_id, {})
             _settle(node, hosts)
@@ -93,9 +95,10 @@ class MixedCluster(Cluster):
         self.ids = sorted(kinds)
         stock = [one for one, kind in kinds.items() if kind == "apache"]
         for broker_id in stock:
-            port = free_port()
+            port, place = free_port(), home / f"broker-{broker_id}"
             properties = settings | _behind_door(links, broker_id, port)
-            broker = Broker(broker_id, home / f"broker-{broker_id}", port, self._quorum, properties)
+            properties |= _with_directories(place, has_two_directories)
+            broker = Broker(broker_id, place, port, self._quorum, properties)
             broker.release = (releases or {}).get(broker_id, broker.release)
             broker.format(self.cluster_id, "--no-initial-controllers")
             broker.environment |= environments.get(broker_id, {})
@@ -145,7 +148,7 @@ class MixedCluster(Cluster):
 
     def log(self, broker_id: int, partition: int, topic: str = TOPIC) -> bytes:
         """All segments of a partition's log."""
-        directory = self.broker(broker_id).data / f"{topic}-{partition}"
+        (directory,) = self.broker(broker_id).home.glob(f"data*/{topic}-{partition}")
         return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
 
     def logs_are_equal(self, topic: str = TOPIC) -> bool:
@@ -168,6 +171,10 @@ def _settle(node: Node, hosts: Hosts | None) -> None:
     node.properties |= {"listeners": listener, "advertised.listeners": listener}
     node.write_properties()
     node.command_line = hosts.within(node.node_id, node.command)
+
+
+def _with_directories(home: Path, has_two: bool) -> dict[str, object]:
+    return {"log.dirs": f"{home}/data,{home}/data-2"} if has_two else {}
 
 
 def _behind_door(links: Proxy | None, broker_id: int, port: int) -> dict[str, object]:
