@@ -9,6 +9,7 @@ from kraftd.log.errors import StorageError
 
 SURE_MS = 60_000  # so long after a refused write, the disk's own count of free bytes is believed
 ROOM_BYTES = 64 << 20
+TOLD_AGAIN_MS = 60_000  # each write that finds no room would be a line of the process log
 
 
 class FullDirectories:
@@ -20,13 +21,25 @@ class FullDirectories:
         self._disk = disk
         self._now_ms = now_ms
         self._refused_ms: dict[str, int] = {}
+        self._told_ms: dict[str, int] = {}
 
     def __repr__(self) -> str:
         return f"<FullDirectories {', '.join(self._refused_ms) or 'none'}>"
 
-    def note(self, path: str) -> None:
-        """A write found no room."""
-        self._refused_ms[path] = self._now_ms()
+    def note(self, path: str) -> bool:
+        """A write found no room; return whether the process log should say so, which it did not lately."""
+        now_ms = self._refused_ms[path] = self._now_ms()
+        if now_ms - self._told_ms.get(path, -TOLD_AGAIN_MS) < TOLD_AGAIN_MS:
+            return False
+        self._told_ms[path] = now_ms
+        return True
+
+    def free_bytes(self, path: str) -> int | None:
+        """How much room its disk has; None if the disk fails."""
+        try:
+            return self._disk.space_bytes(path)[1]
+        except StorageError:
+            return None
 
     def wrote(self, path: str) -> None:
         """A write succeeded."""
@@ -42,7 +55,4 @@ class FullDirectories:
         return {path: now_ms - refused_ms for path, refused_ms in sorted(self._refused_ms.items())}
 
     def _has_room(self, path: str) -> bool:
-        try:
-            return self._disk.space_bytes(path)[1] >= ROOM_BYTES
-        except StorageError:
-            return False
+        return (self.free_bytes(path) or 0) >= ROOM_BYTES

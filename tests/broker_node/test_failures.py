@@ -136,6 +136,8 @@ def test_a_full_disk_refuses_and_takes_records_once_there_is_room(harness: Broke
     assert harness.produce("t", records()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     batch = records(2, producer_id=7, producer_epoch=0, base_sequence=0)
     assert harness.produce("t", batch, acks=-1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    (told,) = [fields for level, _, fields in harness.broker_lines.all if level == "error"]
+    assert (told["partition"], told["free_bytes"]) == ("t-0", 0), "one line a minute, not one a write"
     disk.capacity_bytes = None
     assert harness.produce("t", batch, acks=-1).base_offset == 0
     assert not harness.failures and not harness.directories.offline

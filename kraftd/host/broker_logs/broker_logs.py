@@ -177,9 +177,8 @@ class BrokerLogs:
         if not waiting:
             return
         self.full_directories.note(path)
-        needed_bytes = free_bytes = None
+        free_bytes, needed_bytes = self.full_directories.free_bytes(path), None
         with suppress(StorageError):
-            free_bytes = self.directories.resources.disk.space_bytes(path)[1]
             needed_bytes = sum(one.opening.needed_bytes() for one in waiting if one.opening is not None)
         self._lines.error(
             "the disk is full: logs are recovered once it has room",
@@ -363,17 +362,18 @@ class BrokerLogs:
 
     def failed(self, key: TopicPartition, log: DataLog, error: StorageError) -> None:
         """Report a failure; unless the disk is only full or one file is damaged, the directory is offline."""
-        self._lines.error("a log failed", partition=f"{key[0]}-{key[1]}", error=str(error))
+        name = f"{key[0]}-{key[1]}"
         if isinstance(error, DiskFull):
-            self.full_directories.note(log.parent)
-        elif not isinstance(error, CorruptStorage):
+            self._disk_filled(log.parent, error, name)
+            return
+        self._lines.error("a log failed", partition=name, error=str(error))
+        if not isinstance(error, CorruptStorage):
             self._directory_failed(log.parent, error)
 
     def _directory_failed(self, path: str, error: Exception) -> None:
         failure = error if isinstance(error, StorageError) else StorageFailure(f"{path}: {error!r}")
         if isinstance(failure, DiskFull):
-            self.full_directories.note(path)
-            self._lines.error("the disk is full", directory=path)
+            self._disk_filled(path, failure)
             return
         if path in self.directories.offline:
             return
@@ -383,6 +383,14 @@ class BrokerLogs:
             self._ports.failed(failure)
             return
         self._note_failures(lost)
+
+    def _disk_filled(self, path: str, error: DiskFull, partition: str | None = None) -> None:
+        if self.full_directories.note(path):
+            free_bytes = self.full_directories.free_bytes(path)
+            self._lines.error(
+                "the disk is full: records there are refused until it has room",
+                directory=path, partition=partition, free_bytes=free_bytes, error=str(error),
+            )  # fmt: skip
 
     def _note_failures(self, lost: Iterable[TopicPartition] = ()) -> None:
         lost = tuple(lost)
