@@ -54,6 +54,16 @@ class FrameReceiver:
         self._room = memoryview(self._buffer)[self._held_bytes : self._needed_bytes]
         return self._room
 
+    def whole_frame(self, size_bytes: int) -> memoryview | None:
+        """The frame, without its size, if so many bytes at the begin of `buffer` are exactly one small one.
+
+        It is there until `buffer` is written again. `received` follows unless it is done with by then.
+        """
+        if self._buffer is not None or not self._splitter.is_whole(_SHARED, size_bytes):
+            return None
+        self._spare = None
+        return _SHARED[4:size_bytes]
+
     def received(self, size_bytes: int) -> list[memoryview]:
         """The frames, without their sizes, that so many bytes at the begin of `buffer` complete.
 
@@ -65,11 +75,7 @@ class FrameReceiver:
                 return []
             self._spare, self._buffer = self._buffer, None
             return [memoryview(self._spare)[4 : self._needed_bytes]]
-        data = bytes(_SHARED[:size_bytes])
-        if self._splitter.is_whole(data):  # nearly always
-            self._spare = None
-            return [memoryview(data)[4:]]
-        frames = self._splitter.feed(data)
+        frames = self._splitter.feed(bytes(_SHARED[:size_bytes]))
         if self._splitter.missing_bytes > SHARED_BYTES:
             self._begin_large_frame()
         elif frames:

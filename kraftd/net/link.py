@@ -23,6 +23,9 @@ class Channel(Protocol):
     def opened(self) -> None:
         """It is there."""
 
+    def follow(self, frame: memoryview) -> bool:
+        """Take the next answer as it came, and keep no view of it; return whether it is taken."""
+
     def frame_received(self, frame: memoryview) -> None:
         """Handle the next answer. Raises ProtocolError."""
 
@@ -80,9 +83,14 @@ class Link:
         if channel is None:
             return
         try:
+            whole = self._receiver.whole_frame(size_bytes)
+            if whole is not None and channel.follow(whole):
+                self._traffic.responses += 1
+                return
             for frame in self._receiver.received(size_bytes):
                 self._traffic.responses += 1
-                channel.frame_received(frame)
+                if whole is not None or not channel.follow(frame):
+                    channel.frame_received(frame)
                 if self._channel is None:
                     return
         except (FrameError, ProtocolError) as error:

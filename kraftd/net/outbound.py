@@ -259,12 +259,6 @@ class Channel:
         if not self._in_flight or self._in_flight[0].correlation_id != number:
             raise ProtocolError("ResponseHeader", "correlation_id", 0, f"{number} is not the next")
         outgoing = self._in_flight[0]
-        follow = self._outbound.follow
-        if follow is not None and outgoing.tag is not _SETUP:
-            following = follow(outgoing.tag, outgoing.version, frame)
-            if following is not False:
-                self._taken(outgoing, following)
-                return
         _, message = parse_response(outgoing.key, outgoing.version, frame)
         self._in_flight.popleft()
         self._is_overdue = False
@@ -276,6 +270,20 @@ class Channel:
         else:
             self._on_login_answer(message)
         self._rest()
+
+    def follow(self, frame: memoryview) -> bool:
+        """Let the next answer be taken as it came, and send what follows; return whether it is taken."""
+        follow, in_flight = self._outbound.follow, self._in_flight
+        if follow is None or not in_flight:
+            return False
+        outgoing = in_flight[0]
+        if outgoing.tag is _SETUP or outgoing.correlation_id != correlation_id(frame):
+            return False
+        following = follow(outgoing.tag, outgoing.version, frame)
+        if following is False:
+            return False
+        self._taken(outgoing, following)
+        return True
 
     def _taken(self, outgoing: _InFlight, following: Message | Literal[True]) -> None:
         """Go on after an answer that was taken as it came."""
@@ -292,7 +300,8 @@ class Channel:
             self._in_flight.append(
                 _InFlight(outgoing.tag, self._correlation_id, outgoing.key, outgoing.version, deadline_ms)
             )
-            self._watch()
+            if self._timer is None:
+                self._watch()
             self._link.write(parts)
         else:
             self.send(outgoing.tag, following, outgoing.version)

@@ -68,13 +68,12 @@ class FrameSplitter:
         partial, self._partial = self._partial, None
         return partial
 
-    def is_whole(self, data: bytes) -> bool:
-        """Return whether no bytes are held, and some are exactly one frame."""
-        size_bytes = len(data) - 4
+    def is_whole(self, data: memoryview, size_bytes: int) -> bool:
+        """Return whether no bytes are held, and so many at the begin of data are exactly one frame."""
         return (
             self._partial is None
-            and 0 < size_bytes <= self.max_frame_bytes
-            and _SIZE.unpack_from(data)[0] == size_bytes
+            and 4 < size_bytes <= self.max_frame_bytes
+            and _SIZE.unpack_from(data)[0] == size_bytes - 4
         )
 
     def feed(self, data: bytes) -> list[memoryview]:

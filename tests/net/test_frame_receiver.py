@@ -26,8 +26,25 @@ def feed(receiver: FrameReceiver, stream: bytes, reads: Iterable[int]) -> list[m
         size = min(len(room), next(sizes, 1 << 30), len(stream) - at)
         room[:size] = stream[at : at + size]
         at += size
-        frames += receiver.received(size)
+        whole = receiver.whole_frame(size)
+        seen = None if whole is None else bytes(whole)
+        completed = receiver.received(size)
+        assert seen is None or completed == [seen]
+        frames += completed
     return frames
+
+
+def test_a_frame_that_comes_alone_can_be_seen_where_it_was_received() -> None:
+    receiver, body = FrameReceiver(LARGE_BYTES), bytes(range(200))
+    for stream, expected in ((framed(body), body), (framed(body)[:-1], None), (framed(body) * 2, None)):
+        receiver = FrameReceiver(LARGE_BYTES)
+        receiver.buffer()[: len(stream)] = stream
+        assert receiver.whole_frame(len(stream)) == expected
+    receiver = FrameReceiver(LARGE_BYTES)
+    assert feed(receiver, framed(body)[:9], ()) == []
+    rest = framed(body)[9:]
+    receiver.buffer()[: len(rest)] = rest
+    assert receiver.whole_frame(len(rest)) is None, "it is no whole frame"
 
 
 @pytest.mark.parametrize("seed", range(20))

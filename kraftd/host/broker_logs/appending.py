@@ -75,13 +75,17 @@ class Appends:
         self._writing_ms += timer.now_ms() - began_ms
 
     def write_at_once(self, topic: str, index: int, append: AppendBatches, now_ms: int) -> ErrorCode | None:
-        """Append to a log now, at that wall time, in a round that has no step; returns the error, if any."""
+        """Append to a log now, at that wall time, in a round that has no step; returns the error, if any.
+        No transaction ends in it.
+        """
         key = topic, index
         log = self._logs.get(key)
         if log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
         try:
-            append_batches(log, append, now_ms, lambda: self._snapshot_of(key, append.base_offset))
+            log.append(
+                append.views, append.headers, now_ms, lambda: self._snapshot_of(key, append.base_offset)
+            )
         except StorageError as error:
             self._failed(key, log, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
