@@ -341,7 +341,7 @@ class Partition:
         header = batch.header
         end = header.base_offset + header.last_offset_delta + 1
         aborted: tuple[CompletedTransaction, ...] = ()
-        if header.producer_id > -1:
+        if header.producer_id > -1 and not (origin is Origin.CLIENT and self.producers.follows(header)):
             producers = self.producers
             if origin is Origin.CLIENT and (duplicate := producers.find_duplicate(header)) is not None:
                 first, after = duplicate.first_offset, duplicate.last_offset + 1

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from kraftd.named_tuple import NamedTuple
 from kraftd.partition.config import PartitionConfig
 from kraftd.partition.producer_entry import (
+    BATCHES_REMEMBERED,
     CONTROL,
     LEGACY_TRANSACTIONS,
     NO_OFFSET,
@@ -38,10 +39,13 @@ from kraftd.wire.batch import Batch, BatchHeader, CorruptBatch
 from kraftd.wire.end_marker import read_end_marker
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
-from kraftd.wire.records import NO_SEQUENCE, NO_TIMESTAMP
+from kraftd.wire.records import MAX_SEQUENCE, NO_SEQUENCE, NO_TIMESTAMP
 
 LATE_TRANSACTION_BUFFER_MS = 300_000
 NO_GUARD = 0
+
+
+_NOT_USUAL = TRANSACTIONAL | CONTROL
 
 
 class CompletedTransaction(NamedTuple):
@@ -89,6 +93,35 @@ class ProducerStates:
         )
 
     # --- a batch ---
+
+    def follows(self, header: BatchHeader) -> bool:
+        """Note a client's batch if it is of the usual kind: of no transaction, with the next sequences of a
+        producer that has none either. Return False for any other, with nothing done.
+        """
+        producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+        entry = self.entries.get(producer_id)
+        if (
+            entry is None
+            or not (batches := entry.batches)
+            or sequence != batches[-1].last_sequence + 1
+            or epoch != entry.producer_epoch
+            or entry.transaction_start != NO_OFFSET
+            or header.attributes & _NOT_USUAL
+            or producer_id in self._verifications
+        ):
+            return False
+        delta, timestamp_ms = header.last_offset_delta, header.max_timestamp_ms
+        base_offset, last = header.base_offset, sequence + delta
+        if last > MAX_SEQUENCE:
+            return False
+        sent = SentBatch(last, base_offset + delta, delta, timestamp_ms)
+        self._undo.append(_Undo(base_offset, producer_id, entry, None, NO_OFFSET, None))
+        batches = (*batches[1 - BATCHES_REMEMBERED :], sent)
+        self.entries[producer_id] = ProducerEntry(
+            producer_id, epoch, entry.coordinator_epoch, timestamp_ms, NO_OFFSET, batches
+        )
+        self.end_offset = base_offset + delta + 1
+        return True
 
     def find_duplicate(self, header: BatchHeader) -> SentBatch | None:
         """The batch that was appended before with the same sequences, if it is remembered."""

@@ -3,7 +3,10 @@ oracle's."""
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
+
+import pytest
 
 from kraftd.partition.config import PartitionConfig
 from kraftd.partition.partition import Produced
@@ -191,3 +194,32 @@ def test_deleted_records_of_an_open_transaction_are_stable() -> None:
     place.produce(of(5, 0, 0, count=4, transactional=True))
     place.settle(place.partition.move_log_start(2))
     assert (place.partition.last_stable_offset, place.partition.high_watermark) == (2, 4)
+
+
+def test_the_next_batch_of_a_producer_is_noted_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(3)
+    usual, general = led(), led()
+    for _ in range(400):
+        producer, epoch = random.randrange(2), random.choice((0, 0, 0, 0, 0, 1))
+        entry = usual.partition.producers.entries.get(producer)
+        last = MAX_SEQUENCE - 3 if entry is None else entry.last_sequence
+        sequence = random.choice((0, last, *(6 * [last + 1 if last < MAX_SEQUENCE else 0])))
+        data = of(producer, epoch, sequence, random.randrange(1, 4), transactional=random.random() < 0.05)
+        is_undone = random.random() < 0.1
+        found = _produced(usual, data, is_undone)
+        with monkeypatch.context() as patch:
+            patch.setattr(ProducerStates, "follows", lambda self, header: False)
+            expected = _produced(general, data, is_undone)
+        assert repr(found) == repr(expected)
+        one, other = usual.partition.producers, general.partition.producers
+        assert one.entries == other.entries and one.end_offset == other.end_offset
+
+
+def _produced(place: Place, data: bytes, is_undone: bool) -> object:
+    """What a partition says of a batch, which is then written or not."""
+    found = place.partition.produce(bytearray(data), 12, -1, place.now_ms)
+    if is_undone and isinstance(found, Produced):
+        place.partition.append_failed(found.base_offset)
+    else:
+        place.finish(found)
+    return found
