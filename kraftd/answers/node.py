@@ -140,6 +140,11 @@ class AnsweringNode:
         """Begin to end it."""
 
     @property
+    def made_nothing_due(self) -> bool:
+        """Return whether the last requests that arrived, and what followed, have set no deadline."""
+        return False
+
+    @property
     def has_ended(self) -> bool:
         """Return whether the process may end, as far as this node is concerned."""
         return True

@@ -64,14 +64,17 @@ class SetLog(Effect, frozen=True):
 
 
 class AppendToLog(Effect, frozen=True):
-    """Write batches at the end of a partition's log: AppendsEnded comes back."""
+    """Write batches at the end of a partition's log: AppendsEnded comes back.
+
+    Appends of one step to the same log share an effect, which grows until it is performed.
+    """
 
     topic: str
     partition: int
-    append: AppendBatches
+    appends: list[AppendBatches]
 
     def __repr__(self) -> str:
-        return f"<{self.append!r} of {self.topic}-{self.partition}>"
+        return f"<{self.appends!r} of {self.topic}-{self.partition}>"
 
 
 class OfPartition(Effect, frozen=True):

@@ -59,6 +59,7 @@ from kraftd.metadata.metadata_version import allows_cordoned_directories
 from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr
 from kraftd.partition.partition import FOLLOWER, Partition
 from kraftd.requests.call import Call
+from kraftd.requests.events import FramesReceived
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import METADATA_TOPIC, Uuid
@@ -138,6 +139,11 @@ class BrokerNode(AnsweringNode):
         self.verifications = Verifications(self, static)
         self.client_fetches = ClientFetches(self, self.source, self.source.take, limits, new_session_id)
         self._has_failed = self._was_unfenced = False
+        self._growing: dict[Hosted, AppendToLog] = {}  # the last effects of this list, so many in all
+        self._grown: list[Effect] = []
+        self._grown_count = 0
+        self._only_produced = False  # by the last requests
+        self._deadline_count = 0  # before them
         self._controller: Destination | None = None  # the active one, when the metadata last moved
         self._hosting = Hosting(self)
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
@@ -185,6 +191,16 @@ class BrokerNode(AnsweringNode):
         """End one; return whether there is more to perform."""
         self.coordinators.end_step(_ROUND, self.now_ms, self._next_slice.schedule)
         return bool(self.outbox.effects or self._after_answers)
+
+    def _on_frames(self, event: FramesReceived) -> None:
+        produces = self.produces
+        self._deadline_count, handled_count = produces.deadline_count, produces.handled_count
+        super()._on_frames(event)
+        self._only_produced = produces.handled_count - handled_count == len(event.frames)
+
+    @property
+    def made_nothing_due(self) -> bool:
+        return self._only_produced and self.produces.deadline_count == self._deadline_count
 
     def deadlines_ms(self) -> list[int | None]:
         return [
@@ -249,9 +265,22 @@ class BrokerNode(AnsweringNode):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
+    def has_taken(self, hosted: Hosted) -> bool:
+        """Return whether a partition had records before in this step: then its configs are looked up."""
+        return self.outbox.effects is self._grown and hosted in self._growing
+
     def append(self, hosted: Hosted, append: AppendBatches) -> None:
-        """Have a batch written."""
-        self.outbox.effects.append(AppendToLog(hosted.topic, hosted.index, append))
+        """Have a batch written, together with others for the same log, unless another effect came between."""
+        effects, growing = self.outbox.effects, self._growing
+        if effects is not self._grown or len(effects) != self._grown_count:
+            self._grown = effects
+            growing.clear()
+        together = growing.get(hosted)
+        if together is None:
+            growing[hosted] = together = AppendToLog(hosted.topic, hosted.index, [])
+            effects.append(together)
+        together.appends.append(append)
+        self._grown_count = len(effects)
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
         """Perform what a partition wants: on its log, and for what waits here."""
@@ -424,6 +453,7 @@ class BrokerNode(AnsweringNode):
     def _on_appends_ended(self, event: AppendsEnded) -> None:
         if event.took_ms:
             self.fetchers.wrote(event.took_ms)
+        self._growing.clear()
         led: dict[Hosted, list[Effect]] = {}  # readers get all that was appended at once
         for one in event.writes:
             topic, index, error = one.topic, one.partition, one.error

@@ -47,7 +47,7 @@ class Steps:
         self.failed.append(error)
 
     def add(self, data: bytes) -> None:
-        self.appends.add(AppendToLog(*KEY, append_of(data)))
+        self.appends.add(AppendToLog(*KEY, [append_of(data)]))
 
     def step(self, batches: Iterable[bytes]) -> list[Ended]:
         for one in batches:

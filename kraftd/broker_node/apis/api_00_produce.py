@@ -30,7 +30,7 @@ from kraftd.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kraftd.partition.partition import VALID_ACKS
+from kraftd.partition.partition import ACKS_ALL, VALID_ACKS, Produced
 from kraftd.partition.producer_entry import TRANSACTIONAL
 from kraftd.partition.producers import NO_GUARD
 from kraftd.partition.validation import ProduceRefusal
@@ -41,6 +41,7 @@ from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
+    from kraftd.broker_node.partitions.replicas import Hosted
     from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
     from kraftd.requests.call import Call
     from kraftd.requests.holds import Hold
@@ -69,6 +70,8 @@ Batches = dict[tuple[str, Uuid, int], Batch]
 
 def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
     if node.replicas.opening_count and not call.is_large and _waits_for_logs(node, call):
+        return None
+    if not call.is_large and _append_plain(node, call):
         return None
     id = call.message.transactional_id
     batches = _transactional_batches(call.message)
@@ -139,6 +142,46 @@ def _to_the_end(appending: Slices[None], hold: Hold) -> Slices[None]:
         yield from appending
     finally:
         hold.end()
+
+
+def _append_plain(node: BrokerNode, call: Call) -> bool:
+    """Append the records of a request of the usual kind: of one partition that this broker leads, which no
+    other replica has to acknowledge. Return False for any other request, with nothing done.
+    """
+    request = call.message
+    acks, topics = request.acks, request.topic_data
+    if len(topics) != 1 or node.boundary.has_authorizer:
+        return False
+    topic = topics[0]
+    if len(topic.partition_data) != 1:
+        return False
+    data = topic.partition_data[0]
+    records = data.records
+    if records is None or len(records) < PRODUCER_END or records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL:
+        return False
+    name, topic_id, error = _judge(node, None, topic)
+    hosted = node.replicas.get(name, data.index)
+    if error or hosted is None or topic_id != hosted.topic_id or name in INTERNAL_TOPICS:
+        return False
+    partition = hosted.partition
+    if partition is None or (acks != 1 and (acks != ACKS_ALL or partition.followers)):
+        return False
+    answers = hosted.answers_like(call)
+    if not node.has_taken(hosted):
+        node.replicas.refresh_config(hosted)
+    produced = partition.produce(records, call.version, acks, node.wall_ms)
+    if isinstance(produced, ProduceRefusal) or produced.append is None:
+        answer = PartitionProduceResponse(data.index, 0, NO_OFFSET)
+        row = TopicProduceResponse(topic.name, topic.topic_id, [answer])
+        under_way = UnderWay(acks, request.timeout_ms, call, ProduceResponse([row]))
+        call.settled = True
+        _finish(node, under_way, hosted, data, answer, produced)
+        node.produces.handled(under_way, node.now_ms)
+        return True
+    hosted.traffic.appended(len(records), produced.required_offset - produced.base_offset)
+    node.append(hosted, produced.append)
+    node.produces.add_plain(call, hosted, produced, answers, node.now_ms)
+    return True
 
 
 def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -> Slices[None]:
@@ -248,21 +291,36 @@ def _append(
     elif topic_id != hosted.topic_id:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_ID
     else:
-        node.replicas.refresh_config(hosted)
-        partition, traffic = hosted.partition, hosted.traffic
+        if not node.has_taken(hosted):
+            node.replicas.refresh_config(hosted)
         records = data.records or b""
-        produced = partition.produce(records, call.version, under_way.acks, node.wall_ms, guard=guard)
-        if isinstance(produced, ProduceRefusal):
-            traffic.refused(produced, len(records))
-            _refuse(answer, produced, partition.log_start_offset)
-            return
-        answer.base_offset = produced.base_offset
-        answer.log_append_time_ms = produced.append_time_ms
-        answer.log_start_offset = produced.log_start_offset
-        traffic.appended(len(records), produced.required_offset - produced.base_offset)
-        if produced.append is not None:
-            node.append(hosted, produced.append)
-        node.produces.add(under_way, hosted, answer, produced)
+        produced = hosted.partition.produce(records, call.version, under_way.acks, node.wall_ms, guard=guard)
+        _finish(node, under_way, hosted, data, answer, produced)
+
+
+def _finish(
+    node: BrokerNode,
+    under_way: UnderWay,
+    hosted: Hosted,
+    data: PartitionProduceData,
+    answer: PartitionProduceResponse,
+    produced: Produced | ProduceRefusal,
+) -> None:
+    """Have the records of one partition written that it has taken, or say in its answer why not."""
+    partition, traffic, size_bytes = hosted.partition, hosted.traffic, len(data.records or b"")
+    if isinstance(produced, ProduceRefusal):
+        assert partition is not None
+        traffic.refused(produced, size_bytes)
+        _refuse(answer, produced, partition.log_start_offset)
+        under_way.has_errors = True
+        return
+    answer.base_offset = produced.base_offset
+    answer.log_append_time_ms = produced.append_time_ms
+    answer.log_start_offset = produced.log_start_offset
+    traffic.appended(size_bytes, produced.required_offset - produced.base_offset)
+    if produced.append is not None:
+        node.append(hosted, produced.append)
+    node.produces.add(under_way, hosted, answer, produced)
 
 
 def _refuse(answer: PartitionProduceResponse, refusal: ProduceRefusal, log_start_offset: int) -> None:

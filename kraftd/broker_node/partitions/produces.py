@@ -17,12 +17,13 @@ from kraftd.broker_node.partitions.log_waits import LogWaits
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.ground.ticks import earliest_ms
-from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraftd.partition.partition import ACKS_ALL, NO_TIMESTAMP, Produced
 from kraftd.requests.boundary import Boundary
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
+    from kraftd.broker_node.partitions.produce_answers import ProduceAnswers
     from kraftd.broker_node.partitions.replicas import Hosted, Replicas
     from kraftd.requests.call import Call
 
@@ -60,6 +61,36 @@ class Part(Struct, eq=False):
         return f"<Part {self.hosted!r} up to {self.required_offset} of {self.under_way!r}>"
 
 
+class PlainPart(Struct, eq=False):
+    """A Produce of one partition whose answer is known, once the records are written without trouble.
+
+    In trouble it becomes a `Part`, whose answer is made.
+    """
+
+    call: Call
+    hosted: Hosted
+    produced: Produced
+    answers: ProduceAnswers
+    until_ms: int
+
+    def general(self) -> Part:
+        """The same part of a request as any other."""
+        call, produced = self.call, self.produced
+        request = call.message
+        topic = request.topic_data[0]
+        answer = PartitionProduceResponse(
+            self.hosted.index, 0, produced.base_offset, produced.append_time_ms, produced.log_start_offset
+        )
+        row = TopicProduceResponse(topic.name, topic.topic_id, [answer])
+        under_way = UnderWay(
+            request.acks, request.timeout_ms, call, ProduceResponse([row]), left=1, until_ms=self.until_ms
+        )
+        return Part(under_way, self.hosted, answer, produced.required_offset)
+
+    def __repr__(self) -> str:
+        return f"<PlainPart {self.hosted!r}, {self.produced!r} of {self.call!r}>"
+
+
 class Produces:
     """The Produce requests that are not answered yet.
 
@@ -81,10 +112,12 @@ class Produces:
         self._missing = missing
         self._leaders_for = leaders_for
         self._charge = charge
-        self._unwritten: dict[tuple[str, int, int], Part] = {}  # by partition and base offset
+        self._unwritten: dict[tuple[str, int, int], Part | PlainPart] = {}  # by partition and base offset
         self._unreplicated: Purgatory[Part] = Purgatory()
         self._by_deadline: Purgatory[UnderWay] = Purgatory()
         self._parts_of: dict[UnderWay, list[Part]] = {}  # that are parked
+        # Of Produce requests that were handled, and of deadlines that were set for some of them.
+        self.handled_count = self.deadline_count = 0
 
     def __len__(self) -> int:
         return len(self._unwritten) + len(self._unreplicated)
@@ -108,19 +141,39 @@ class Produces:
         else:  # a duplicate, which was written before
             self._written(part)
 
+    def add_plain(
+        self, call: Call, hosted: Hosted, produced: Produced, answers: ProduceAnswers, now_ms: int
+    ) -> None:
+        """Wait for the only part of a request, whose records are to be written."""
+        call.settled = True
+        until_ms = now_ms + max(0, call.message.timeout_ms)
+        part = PlainPart(call, hosted, produced, answers, until_ms)
+        self.handled_count += 1
+        self._unwritten[hosted.topic, hosted.index, produced.base_offset] = part
+
     def handled(self, under_way: UnderWay, now_ms: int) -> None:
         """All partitions of a Produce were judged: from now on it waits for its timeout at most."""
         under_way.until_ms = now_ms + max(0, under_way.timeout_ms)
+        if under_way.call is not None:
+            self.handled_count += 1
         if under_way.left == 0:
             self._end(under_way)
         elif self._parts_of and under_way in self._parts_of:
-            self._by_deadline.park(under_way, under_way, (), under_way.until_ms)
+            self._set_deadline(under_way, under_way.until_ms)
+
+    def _set_deadline(self, under_way: UnderWay, until_ms: int) -> None:
+        self.deadline_count += 1
+        self._by_deadline.park(under_way, under_way, (), until_ms)
 
     def written(self, topic: str, index: int, base_offset: int, error: ErrorCode | None) -> None:
         """An append ended."""
         part = self._unwritten.pop((topic, index, base_offset), None)
         if part is None:
             return
+        if isinstance(part, PlainPart):
+            if error is None and self._answer_plain(part):
+                return
+            part = part.general()
         if error is not None:
             self._fail(part, error)
         else:
@@ -151,12 +204,38 @@ class Produces:
                     under_way.has_errors = True
                     self.settle(under_way)
 
+    def _answer_plain(self, part: PlainPart) -> bool:
+        """Answer a request whose records are written; return whether there is nothing else to do."""
+        call, hosted, produced = part.call, part.hosted, part.produced
+        if call.message.acks == ACKS_ALL:
+            partition = hosted.partition
+            if partition is None or partition.acknowledged(produced.required_offset) is not ErrorCode.NONE:
+                return False
+            if self._replicas.get(hosted.topic, hosted.index) is not hosted:
+                return False
+        self._charge(call)
+        if call.mute_ms or call.throttle_ms:
+            response = part.general().under_way.response
+            assert response is not None
+            self._boundary.send(call, call.frame(response))
+            return True
+        parts = part.answers.encoded(
+            call.correlation_id, produced.base_offset, produced.append_time_ms, produced.log_start_offset
+        )
+        self._boundary.send(call, parts)
+        return True
+
     def _written(self, part: Part) -> None:
-        partition = part.hosted.partition
+        hosted, partition = part.hosted, part.hosted.partition
         if part.under_way.acks != ACKS_ALL:
             self.settle(part.under_way)
-        elif partition is None or partition.acknowledged(part.required_offset) is not None:
+        elif partition is None:
             self._replicated(part)
+        elif (error := partition.acknowledged(part.required_offset)) is not None:
+            if error is ErrorCode.NONE and self._replicas.get(hosted.topic, hosted.index) is hosted:
+                self.settle(part.under_way)  # as nearly always
+            else:
+                self._replicated(part)
         else:
             key = part.hosted.topic, part.hosted.index
             self._unreplicated.park(part, part, [(key, part.required_offset)])
@@ -164,7 +243,7 @@ class Produces:
             if under_way not in self._parts_of:
                 self._parts_of[under_way] = []
                 if under_way.until_ms is not None:
-                    self._by_deadline.park(under_way, under_way, (), under_way.until_ms)
+                    self._set_deadline(under_way, under_way.until_ms)
             self._parts_of[under_way].append(part)
 
     def _replicated(self, part: Part) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.effects import AppendToLog, DeleteLog, OfPartition, OpenLog, SetLog
 from kraftd.broker_node.events import LogNotOpened, LogOpened, LogTruncated, LogView
+from kraftd.broker_node.partitions.produce_answers import ProduceAnswers
 from kraftd.broker_node.partitions.topic_configs import TopicConfig, TopicConfigs
 from kraftd.broker_node.partitions.traffic import TopicTraffic, Traffic
 from kraftd.ground.effect import Effect
@@ -21,6 +22,7 @@ from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.metadata.state import PartitionState
 from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr, TruncateLog
 from kraftd.partition.partition import Partition
+from kraftd.requests.call import Call
 from kraftd.requests.outbox import Outbox
 from kraftd.types import DIRECTORY_UNASSIGNED, Uuid
 
@@ -35,6 +37,7 @@ class Hosted:
     """
 
     __slots__ = (
+        "answers",
         "config",
         "index",
         "is_truncating",
@@ -58,6 +61,17 @@ class Hosted:
         self.partition: Partition | None = None
         self.log: LogView | None = None
         self.is_truncating = False
+        self.answers: dict[int, ProduceAnswers] | None = None  # to Produce requests, by their version
+
+    def answers_like(self, call: Call) -> ProduceAnswers:
+        """The answers to Produce requests for this partition alone, in the version of a call of them."""
+        answers = self.answers
+        if answers is None:
+            answers = self.answers = {}
+        found = answers.get(call.version)
+        if found is None:
+            found = answers[call.version] = ProduceAnswers(call)
+        return found
 
     @property
     def replication_factor(self) -> int:
@@ -275,7 +289,7 @@ class Replicas:
                 self.moved.add(hosted)
                 own.append(effect)
             elif type(effect) is AppendBatches:
-                self._outbox.effects.append(AppendToLog(hosted.topic, hosted.index, effect))
+                self._outbox.effects.append(AppendToLog(hosted.topic, hosted.index, [effect]))
             else:
                 hosted.is_truncating |= type(effect) is TruncateLog
                 self._outbox.emit(OfPartition(hosted.topic, hosted.index, effect))

@@ -54,7 +54,7 @@ class Appends:
         if self._waiting and key != self._key:
             self.write()
         self._key = key
-        self._waiting.append(effect.append)
+        self._waiting += effect.appends
 
     def write(self) -> None:
         """Write what waits."""

@@ -104,6 +104,8 @@ class AnsweringExecutor:
         if shared_ms is None:
             self.look()
             return
+        if type(event) is FramesReceived and self.node.made_nothing_due:
+            return
         look_ms = max(self.node.now_ms, self._looked_ms + shared_ms)
         if self._later_look is None or look_ms < self._later_look_ms:
             if self._later_look is not None:
