@@ -19,6 +19,7 @@ from kraftd.log.errors import (
     StorageError,
     StorageFailure,
 )
+from kraftd.wire.records import ENGINE
 
 # The operating system's error for a path that leads to no file that can be opened, and the remedy.
 _NO_FILE = {
@@ -170,7 +171,7 @@ class RealFile:
         return data
 
     def read_cached(self, position: int, size_bytes: int) -> bytes | memoryview | None:
-        view = memoryview(bytearray(size_bytes))
+        view = memoryview(ENGINE.room(size_bytes))  # to write zeros first would cost as much as the copy
         filled = 0
         try:
             while filled < size_bytes:

@@ -22,6 +22,7 @@ JOINED_BYTES = 65_536  # below this, joining pieces into one write is cheaper th
 WINDOW_BYTES = 8_192  # of requests that are handed over; what follows waits until they are answered
 # A decoded request takes many times its bytes. The records of a Produce stay as they came, and count less.
 PRODUCE, PRODUCE_BYTES, PRODUCE_SHARE = b"\0\0", 1_024, 16
+SHORT_PART_BYTES = 512  # the end of an answer goes with what is before it
 WRITTEN_BYTES = 262_144  # of a long answer in one event loop callback: TLS encrypts them there
 
 
@@ -306,6 +307,8 @@ class Connection:
         count, left_bytes = 0, WRITTEN_BYTES
         while count < len(out) and left_bytes > 0:
             left_bytes -= len(out[count])
+            count += 1
+        if count == len(out) - 1 and len(out[count]) <= SHORT_PART_BYTES:
             count += 1
         some = out[:count]
         del out[:count]

@@ -1477,6 +1477,19 @@ static PyObject *partition_bytes(PyObject *Py_UNUSED(module), PyObject *args)
     return found;
 }
 
+/* A buffer of that size, of which nothing is written yet. */
+static PyObject *room(PyObject *module, PyObject *size)
+{
+    (void)module;
+    Py_ssize_t size_bytes = PyLong_AsSsize_t(size);
+    if (size_bytes < 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "negative size");
+        return NULL;
+    }
+    return PyByteArray_FromStringAndSize(NULL, size_bytes);
+}
+
 /* ------------------------------------------------------------------------------------------------
    The module */
 
@@ -1492,6 +1505,7 @@ static PyMethodDef methods[] = {
     {"keep_records", keep_records, METH_VARARGS, "Those records of an uncompressed batch that have a mark, written anew."},
     {"note_keys", note_keys, METH_VARARGS, "Note the newest offset of each key of a batch."},
     {"newest_records", newest_records, METH_VARARGS, "Which records of a batch are the newest of their keys."},
+    {"room", room, METH_O, "A buffer to be filled."},
     {"crc32c", checksum, METH_O, "The CRC32C of some bytes."},
     {"crc32c_by_tables", checksum_by_tables, METH_O, "The CRC32C of some bytes, without a processor's instruction."},
     {"partition_bytes", partition_bytes, METH_VARARGS, "The partitions of a topic with their racks, as they are hashed."},

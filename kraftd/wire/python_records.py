@@ -445,3 +445,7 @@ def newest_records(
         marks.append(stays)
         has_tombstones |= stays and record.value is None
     return bytes(marks), sum(marks), has_tombstones
+
+
+def room(size_bytes: int, /) -> bytearray:
+    return bytearray(size_bytes)

@@ -192,6 +192,9 @@ class RecordEngine(Protocol):
     def crc32c(self, data: Buffer, /) -> int:
         """The checksum of some bytes."""
 
+    def room(self, size_bytes: int, /) -> bytearray:
+        """A buffer to be filled: what it holds at first is nothing to show."""
+
 
 def _engine() -> RecordEngine:
     if C_ENGINE is None:

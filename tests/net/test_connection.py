@@ -436,6 +436,19 @@ def test_a_long_answer_is_written_in_parts_while_the_peer_reads() -> None:
     assert transport.take() == bytes(400_000) + b"last"
 
 
+def test_the_short_end_of_a_long_answer_goes_with_the_part_before_it() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+    connection.data_received(framed(b"a") + framed(b"b"))
+    for slot, after in ((0, b""), (1, bytes(1_000))):
+        parts = [b"head", bytes(300_000), b"end", after]
+        connection.answer(slot, parts[: 3 + bool(after)])
+        connection.flush()
+        assert transport.take() == bytes(0).join(parts[: 2 if after else 3])
+        peer.run_later()
+        assert transport.take() == (b"end" + after if after else b"")
+
+
 def test_requests_of_many_connections_take_turns_of_a_few_milliseconds() -> None:
     peer = Peer(frames_per_callback=4, frames_per_step=2)
     peer.request_ns = MAX_TURN_NS // 10

@@ -145,6 +145,15 @@ def test_arguments_out_of_range_are_refused() -> None:
         c.judge(data)
 
 
+def test_room_has_its_size(engine: Any) -> None:
+    for size in (0, 1, 5_000_000):
+        room = engine.room(size)
+        room[:] = bytes(size)
+        assert type(room) is bytearray and room == bytes(size)
+    with pytest.raises(ValueError, match="negative"):
+        engine.room(-1)
+
+
 def test_headers_of_batches_end_where_a_batch_is_cut_or_damaged(engine: Any) -> None:
     first, second = batch_of(1, 2), batch_of(3, base_offset=2)
     whole = bytes(first + second)

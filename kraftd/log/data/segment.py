@@ -57,6 +57,7 @@ class DataSegment:
 
     __slots__ = (
         "_first_timestamp_ms",
+        "_last_place",
         "_max_time",
         "base_offset",
         "created_ms",
@@ -79,6 +80,8 @@ class DataSegment:
         self.time_entries = -1
         self._first_timestamp_ms: int | None = None
         self._max_time: tuple[int, int] | None = None
+        # What was found last in the file, for a fetch asks thrice: the offset, how many entries, the place.
+        self._last_place: tuple[int, int, tuple[int | None, int]] | None = None
 
     def __repr__(self) -> str:
         return f"<DataSegment {self.base_offset}, {self.end_position} bytes>"
@@ -197,14 +200,18 @@ class DataSegment:
         if found is not None:
             return found
         self.count_entries(directory, opened)
-        if not self.offset_entries:
+        entries, last = self.offset_entries, self._last_place
+        if not entries:
             return None, 0
+        if last is not None and last[0] == offset and last[1] == entries:
+            return last[2]
         file = opened(self.path(directory, OFFSET_INDEX_SUFFIX))
-        count = count_of_offsets_to(file, self.offset_entries, offset - self.base_offset)
-        if not count:
-            return None, 0
-        relative, position = offset_entry(file, count - 1)
-        return relative + self.base_offset, position
+        place: tuple[int | None, int] = None, 0
+        if count := count_of_offsets_to(file, entries, offset - self.base_offset):
+            relative, position = offset_entry(file, count - 1)
+            place = relative + self.base_offset, position
+        self._last_place = offset, entries, place
+        return place
 
     def first_timestamp_ms(self, directory: str, opened: Opener) -> int:
         """The largest timestamp of the first batch; -1 of an empty segment. Raises CorruptBatch."""

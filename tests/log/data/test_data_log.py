@@ -349,6 +349,29 @@ def test_a_segment_with_a_damaged_head_takes_no_further_records() -> None:
         log.read(0, 1000)
 
 
+def test_an_offset_is_looked_up_once_in_an_index_until_that_has_more_entries() -> None:
+    disk, log = new_log(settings=DataLogSettings(segment_bytes=1 << 20, index_interval_bytes=200))
+
+    def spill(first: int) -> None:
+        for offset in range(first, first + 12):
+            append(log, batch(offset))
+        log.flush(NOW_MS)
+        log.close_files()
+
+    spill(0)
+    path = f"{DIRECTORY}/00000000000000000000.index"
+    before = [(log.bytes_between(at, 12), bytes(log.read(at, 1, 12) or b"")) for at in (2, 7, 7)]
+    assert disk.size_bytes(path) > 8
+    for position in range(disk.size_bytes(path)):
+        disk.flip_bit(path, position, 2)
+    assert log.bytes_between(7, 12) == before[1][0], "it is known"
+    for position in range(disk.size_bytes(path)):
+        disk.flip_bit(path, position, 2)
+    spill(12)
+    assert [bytes(log.read(at, 1, 24) or b"") for at in (2, 7)] == [before[0][1], before[1][1]]
+    assert log.bytes_between(20, 24) < log.bytes_between(7, 24)
+
+
 def test_a_wrong_index_costs_time_and_no_record() -> None:
     disk, log = new_log()
     for offset in range(12):
