@@ -70,9 +70,11 @@ def test_a_successor_takes_a_static_members_place_by_kafkas_records() -> None:
     desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=0), orders=4)
     former = Consumer(desk.ask, "s1", instance="i1")
     former.join()
+    desk.topics.change("orders", 5)
+    former.beat()
     former.leave(-2)
     since = len(desk.records())
-    assert desk.ask(joining("s2", instance="i1"), HEARTBEAT).member_epoch == 2
+    assert desk.ask(joining("s2", instance="i1"), HEARTBEAT).member_epoch == 3
     other = ("", "")
     assert written(desk, since) == [
         ("CurrentMemberAssignment s1", None),
@@ -81,12 +83,12 @@ def test_a_successor_takes_a_static_members_place_by_kafkas_records() -> None:
         ("MemberMetadata s2", other),
         ("TargetAssignmentMember s2", other),
         ("CurrentMemberAssignment s2", (0, 0)),
-        ("CurrentMemberAssignment s2", (2, 0)),
+        ("CurrentMemberAssignment s2", (3, 0)),
     ]
     group = desk.coordinator.shards[0].state.groups["g"]
     assert isinstance(group, ConsumerGroup)
-    assert group.members["s2"].assigned == {ORDERS: dict.fromkeys(range(4), 0)}
-    assert list(group.targets) == ["s2"] and group.static_members == {"i1": "s2"}
+    assert group.members["s2"].assigned == {ORDERS: dict.fromkeys(range(5), 0)}
+    assert group.targets == {"s2": {ORDERS: set(range(5))}} and group.static_members == {"i1": "s2"}
 
 
 @pytest.mark.parametrize(

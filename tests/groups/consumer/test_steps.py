@@ -22,6 +22,7 @@ from tests.groups.desk import KnownTopics
 
 TOPICS = KnownTopics(orders=8, audit=4)
 ORDERS, AUDIT = (TOPICS.topic_id(name) or b"" for name in ("orders", "audit"))
+OTHER = b"other".rjust(16)
 STABLE, UNREVOKED, UNRELEASED = (
     MemberState.STABLE,
     MemberState.UNREVOKED_PARTITIONS,
@@ -149,7 +150,7 @@ def test_the_state_of_a_newer_release_is_left_by_a_member_without_partitions() -
 
 
 def test_a_prepared_step_counts_while_all_it_depends_on_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = member(assigned={ORDERS: (0,)}, revoking={ORDERS: (3,)})
+    before = member(assigned={ORDERS: (0,), AUDIT: (1,)}, revoking={ORDERS: (3,)})
     made_of = step(before, {ORDERS: (0, 1)})
     prepared = Divided(made_of)
     assert prepared.is_of(made_of) and prepared.is_of(replace(made_of, owned=()))
@@ -157,12 +158,14 @@ def test_a_prepared_step_counts_while_all_it_depends_on_is_the_same(monkeypatch:
         {"target_epoch": 6},
         {"target": {ORDERS: frozenset((0, 1))}},
         {"target": {**made_of.target, AUDIT: frozenset()}},
-        {"member": replace(before, assigned=epochs({ORDERS: (0,)}))},
+        {"member": replace(before, assigned={**before.assigned, ORDERS: {0: 4}})},
+        {"member": replace(before, assigned={**before.assigned, AUDIT: {1: 4}})},
+        {"member": replace(before, assigned={ORDERS: before.assigned[ORDERS]})},
         {"member": replace(before, revoking={})},
         {"topic_ids": Subscription(replace(before, topics=frozenset()), {}, TOPICS)},
     ]
     assert not any(prepared.is_of(replace(made_of, **change)) for change in changes)
-    made_of.owners.change(None, Member("m3", assigned=epochs({AUDIT: (1,)})))
+    made_of.owners.change(None, Member("m3", assigned=epochs({OTHER: (1,)})))
     assert prepared.is_of(made_of)
     made_of.owners.change(None, Member("m3", assigned=epochs({ORDERS: (1,)})))
     assert not prepared.is_of(made_of)

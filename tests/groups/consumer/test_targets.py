@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kraftd.groups import assigning
 from kraftd.groups.assigning import FIRST_AT_ONCE
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.consumer import retargeting
@@ -53,7 +54,8 @@ def group_of(*members: Member, **targets: Rows) -> ConsumerGroup:
         ({"a": (0,), "b": (0,)}, {"b": (0,)}, {"a": (), "b": (0,)}),
         ({"a": (0,), "b": (0,)}, {"a": (0,)}, {"a": (0,), "b": ()}),
         ({"a": (0, 1), "b": (0, 2)}, {}, {"a": (0, 1), "b": (2,)}),
-        ({"new": (0, 1), "a": (0,)}, {}, {"new": (1,), "a": (0,)}),
+        ({"0-new": (0, 1), "a": (0,)}, {}, {"0-new": (1,), "a": (0,)}),
+        ({"b": (0, 1), "a": (0, 2)}, {}, {"b": (0, 1), "a": (2,)}),
         ({"a": (0,), "b": (0,)}, {"gone": (0,)}, {"a": (0,), "b": ()}),
         ({"a": (0, 1), "b": (1, 2)}, {"b": (0, 1)}, {"a": (), "b": (1, 2)}),
     ],
@@ -112,6 +114,13 @@ def test_a_plan_has_the_group_with_its_changed_member() -> None:
     assert spec.partition_counts == {ORDERS: 4, AUDIT: 2}
     spec, _ = seen_by(plan_of(group, Member("c", topics=NAMED)))
     assert spec.members == {"a": a, "b": b, "c": MemberSpec(None, (ORDERS,), {})}
+
+
+def test_a_plan_leaves_each_partition_to_one_member() -> None:
+    group = named_group()
+    group.set_target("a", {ORDERS: frozenset((0, 1))})
+    spec, _ = seen_by(plan_of(group))
+    assert [one.assigned for one in spec.members.values()] == [{ORDERS: {0, 1}}, {}]
 
 
 def test_a_successor_has_the_place_and_the_target_of_a_static_member() -> None:
@@ -233,6 +242,19 @@ def test_a_target_is_computed_once_for_an_epoch() -> None:
     spied.desk.topics.change("unrelated", 1)
     one.beat()
     assert spied.taken() == [(["m1"], True)] and len(spied.desk.records()) == end
+
+
+def test_two_groups_get_their_targets_in_slices_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assigning, "AT_ONCE", 0)
+    desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=0), orders=4)
+    members = [Consumer(desk.ask, "m1", group) for group in ("g", "h")]
+    for one in members:
+        one.join()
+    desk.topics.change("orders", 6)
+    for expected in (4, 6):
+        assert [one.beat().error_code for one in members] == [0, 0]
+        assert [one.count() for one in members] == [expected] * 2
+        desk.wait(50)
 
 
 def test_members_agree_by_one_pattern() -> None:
