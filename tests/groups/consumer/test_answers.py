@@ -200,7 +200,7 @@ def test_a_member_names_only_topics_that_it_may_describe() -> None:
     desk = desk_of()
 
     def allows(operation: AclOperation, kind: AclResourceType, name: str) -> bool:
-        assert kind is AclResourceType.GROUP or operation is AclOperation.DESCRIBE
+        assert operation is (AclOperation.READ if kind is AclResourceType.GROUP else AclOperation.DESCRIBE)
         return name != "audit"
 
     def answer(request: Any) -> tuple[int, str | None]:

@@ -50,14 +50,16 @@ def test_a_group_with_a_topic_that_the_caller_may_not_describe_is_refused() -> N
     desk = Desk(orders=4, audit=2)
     Consumer(desk.ask, "m1", topics=("audit", "orders")).join()
     (row,) = described(desk, "g", denied=(AclResourceType.TOPIC, "audit"))
-    assert (row.error_code, row.members) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])
+    assert (row.group_id, row.error_code, row.members) == ("g", ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])
     text = "The group has described topic(s) that the client is not authorized to describe."
     assert row.error_message == text
     desk.topics.change("audit", None)
     (row,) = described(desk, "g", denied=(AclResourceType.TOPIC, "audit"))
     assert row.error_code == 0
     (member,) = row.members
-    assert [one.topic_name for one in member.assignment.topic_partitions] == ["orders"]
+    (orders,) = member.assignment.topic_partitions
+    expected = desk.topics.topic_id("orders"), "orders", (0, 1, 2, 3)
+    assert (orders.topic_id, orders.topic_name, tuple(sorted(orders.partitions))) == expected
 
 
 def test_a_member_has_what_it_is_to_give_up_until_it_has_given_it_up() -> None:

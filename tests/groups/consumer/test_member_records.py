@@ -55,6 +55,29 @@ def test_each_record_of_a_member_leaves_what_the_other_has() -> None:
     assert group.members == {"m1": replace(other, **kept)}
 
 
+def test_a_record_of_what_a_member_has_is_enough_to_make_it() -> None:
+    _, group = loaded([current_record("g", WHOLE)])
+    named = Member("m1", epoch=7, previous_epoch=6, state=WHOLE.state)
+    assert group.members == {"m1": replace(named, assigned=WHOLE.assigned, revoking=WHOLE.revoking)}
+
+
+@pytest.mark.parametrize(
+    ("number", "state"), [(2, MemberState.UNRELEASED_PARTITIONS), (9, MemberState.UNKNOWN)]
+)
+def test_a_state_of_a_newer_release_is_unknown(number: int, state: MemberState) -> None:
+    record = current_record("g", WHOLE)
+    record.value.state = number  # type: ignore[union-attr]
+    assert loaded([record])[1].members["m1"].state is state
+
+
+def test_a_static_member_that_leaves_for_a_while_has_nothing_to_give_up() -> None:
+    member = replace(WHOLE, classic=None)
+    desk, group = loaded([subscription_record("g", member), current_record("g", member)])
+    assert desk.ask(heartbeat("m1", -2, instance="i1"), HEARTBEAT).error_code == 0
+    away = replace(member, epoch=-2, assigned={ORDERS: {0: 0, 1: 0}}, revoking={})
+    assert group.members == {"m1": away} and group.owners.few == {ORDERS: {0: "m1", 1: "m1"}}
+
+
 def written(desk: Desk, since: int) -> list[tuple[str, Any]]:
     """The kinds of records with their values' epochs, None for tombstones."""
     rows = []
