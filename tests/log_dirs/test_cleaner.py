@@ -249,3 +249,14 @@ def test_a_cleaning_that_ended_is_measured_and_checkpointed_in_its_directory() -
     assert place.cleaner.forget(("u", 0)) is None
     assert place.cleaner.forget(("deleted", 0)) is None
     assert place.cleaner.cleaned_to(("deleted", 0)) == 0
+
+
+def test_a_table_of_one_key_is_full_with_it() -> None:
+    place = Place(log_cleaner_dedupe_buffer_size=24, log_cleaner_io_buffer_load_factor=1.0)
+    place.log("t", 3)
+    chosen = place.choose()
+    assert chosen is not None
+    cleaning = place.begin(chosen)
+    cleaning.note_keys()
+    place.cleaner.cleaned(chosen, cleaning, 0)
+    assert (cleaning.end_offset, place.cleaner.stats.buffer_utilization) == (1, 1.0)
