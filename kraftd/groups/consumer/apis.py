@@ -14,6 +14,7 @@ from kraftd.groups.consumer.describing import describe_consumer_groups
 from kraftd.groups.consumer.fencing import leave
 from kraftd.groups.consumer.gathering import Gathering, Join, gathering_of
 from kraftd.groups.consumer.heartbeat import Heartbeat
+from kraftd.groups.consumer.sessions import gone_at_last
 from kraftd.groups.consumer.validation import check_heartbeat
 from kraftd.groups.group_shards import GroupShards
 from kraftd.groups.outcome import Outcome
@@ -82,7 +83,8 @@ class ConsumerGroupApis:
     def _step(self, call: Call, request: ConsumerGroupHeartbeatRequest, state: ShardState) -> Outcome:
         """What a heartbeat writes, and its answer. Raises Refusal."""
         if request.member_epoch < 0:
-            return leave(state, request)
+            left = leave(state, request)
+            return gone_at_last(state, request.group_id, (request.member_id,), left)
         beat = Heartbeat(state, call, request)
         outcome = beat.run()
         if beat.lasting is not None:

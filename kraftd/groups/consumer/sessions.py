@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from kraftd.groups.consumer.fencing import JOIN, REBALANCE, SESSION, SYNC, fence
@@ -32,6 +32,17 @@ def session_of(state: ShardState, group_id: str, member_id: str) -> tuple[Key, C
     """The key of the deadline of a member's session, and how it ends then."""
     key = SESSION, group_id, member_id
     return key, partial(expire, state, key)
+
+
+def gone_at_last(state: ShardState, group_id: str, member_ids: Iterable[str], outcome: Outcome) -> Outcome:
+    """The outcome of members that leave.
+
+    If it is not written, their sessions end soon, unless they are heard: nothing else would end them.
+    """
+    for member_id in member_ids:
+        key, end = session_of(state, group_id, member_id)
+        outcome = again_if_failed(state, key, end, outcome)
+    return outcome
 
 
 def await_revocation(state: ShardState, group_id: str, member: Member) -> None:

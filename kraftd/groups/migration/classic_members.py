@@ -12,7 +12,7 @@ from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.fencing import fence, held_by
 from kraftd.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from kraftd.groups.consumer.member import Member, MemberState
-from kraftd.groups.consumer.sessions import await_rejoining, forget_sync, watch_session
+from kraftd.groups.consumer.sessions import await_rejoining, forget_sync, gone_at_last, watch_session
 from kraftd.groups.migration.embedded import encoded_assignment, version_of
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.state import ShardState
@@ -95,7 +95,8 @@ def leave_of_members(state: ShardState, group: ConsumerGroup, request: LeaveGrou
     response = LeaveGroupResponse(members=rows)
     if not leaving:
         return Outcome(response=response)
-    return fence(state, group, list(leaving.values()), response)
+    fenced = fence(state, group, list(leaving.values()), response)
+    return gone_at_last(state, group.group_id, leaving, fenced)
 
 
 def leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> Member:

@@ -39,7 +39,7 @@ def expire(state: ShardState, key: tuple[str, str, str]) -> Outcome:
     member = group.members.get(member_id) if isinstance(group, ShareGroup) else None
     if not isinstance(group, ShareGroup) or member is None:
         return Outcome()
-    return again_if_failed(state, key, partial(expire, state, key), fence(state, group, member))
+    return fence(state, group, member)
 
 
 def leave(state: ShardState, request: ShareGroupHeartbeatRequest) -> Outcome:
@@ -50,9 +50,13 @@ def leave(state: ShardState, request: ShareGroupHeartbeatRequest) -> Outcome:
 
 
 def fence(state: ShardState, group: ShareGroup, member: ShareMember, response: Any = None) -> Outcome:
-    """Remove a member: the group's epoch rises."""
+    """Remove a member: the group's epoch rises.
+
+    If that is not written, the member goes soon, unless it is heard: nothing else would end its session.
+    """
+    key = SESSION, group.group_id, member.member_id
     records = member_tombstones(group.group_id, member.member_id)
     metadata_hash = state.metadata_hash(names_after(group.topics, member, None))
     records.append(epoch_record(group.group_id, group.facts.epoch + 1, metadata_hash))
-    state.deadlines.cancel((SESSION, group.group_id, member.member_id))
-    return Outcome(records, response)
+    state.deadlines.cancel(key)
+    return again_if_failed(state, key, partial(expire, state, key), Outcome(records, response))

@@ -29,7 +29,7 @@ from tests.groups.consumer.members import (
     settle,
 )
 from tests.groups.desk import Desk
-from tests.groups.requests import COMMIT, JOIN, commit, fetched, join, members
+from tests.groups.requests import COMMIT, JOIN, LEAVE, commit, fetched, join, leave, members
 
 SESSION_MS = 45_000
 
@@ -137,6 +137,22 @@ def test_a_silent_member_is_fenced_again_if_that_could_not_be_written() -> None:
     desk.failure = None
     desk.wait(500)
     assert described(desk).group_state == "Empty"
+
+
+@pytest.mark.parametrize("by_heartbeat", [True, False])
+def test_a_member_whose_leaving_could_not_be_written_goes_once_it_can_be(by_heartbeat: bool) -> None:
+    desk = desk_of()
+    one, two = consumers(desk, "m1", "m2")
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    if by_heartbeat:
+        answers = [member.leave() for member in (one, two)]
+    else:
+        answers = [desk.ask(leave(("m1", None), ("m2", None)), LEAVE)]
+    assert {one.error_code for one in answers} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    desk.failure = None
+    assert two.beat().error_code == 0  # it stays after all
+    desk.wait(500)
+    assert [member.member_id for member in described(desk).members] == ["m2"]
 
 
 def test_a_member_that_was_not_fenced_after_all_goes_on_if_it_is_heard() -> None:

@@ -134,6 +134,24 @@ def test_a_silent_member_goes_once_that_can_be_written() -> None:
     assert desk.describe().group_state == "Empty"
 
 
+def test_a_member_whose_leaving_could_not_be_written_goes_once_it_can_be() -> None:
+    desk = desk_of(orders=2)
+    one, two = Sharer(desk, "m1"), Sharer(desk, "m2")
+    one.join(), two.join()
+    settle(one, two)
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    for name in ("m1", "m2"):
+        assert desk.heartbeat(name, -1).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    desk.failure = None
+    assert two.beat().error_code == 0  # it stays after all, with a whole session
+    desk.wait(500)
+    assert [member.member_id for member in desk.describe().members] == ["m2"]
+    desk.wait(SESSION_MS - 501)
+    assert desk.describe().group_state == "Stable"
+    desk.wait(1)
+    assert desk.describe().group_state == "Empty"
+
+
 @pytest.mark.parametrize("is_reloaded", [False, True])
 def test_epochs_fence_members_but_not_those_that_missed_an_answer(is_reloaded: bool) -> None:
     desk = desk_of(orders=1)
