@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from kraftd.groups.call import Call
 from kraftd.groups.effects import ReadRecords
-from kraftd.groups.events import TopicsDeleted
+from kraftd.groups.events import PartitionResigned, TopicsDeleted
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.share_state import shard, state_batches
 from kraftd.groups.share_state.config import ShareStateConfig
@@ -16,9 +17,19 @@ from kraftd.groups.share_state.key import SharePartitionKey, parse_key
 from kraftd.groups.share_state.partition_state import SharePartitionState
 from kraftd.groups.share_state.records import update_record
 from kraftd.groups.share_state.state_batches import StateBatch, combined
+from kraftd.messages.read_share_group_state_request import (
+    PartitionData as Reading,
+)
+from kraftd.messages.read_share_group_state_request import ReadShareGroupStateRequest, ReadStateData
 from kraftd.messages.share_snapshot_value import ShareSnapshotValue
 from kraftd.messages.share_update_value import ShareUpdateValue
 from kraftd.messages.share_update_value import StateBatch as UpdateBatch
+from kraftd.messages.write_share_group_state_request import (
+    PartitionData,
+    WriteShareGroupStateRequest,
+    WriteStateData,
+)
+from kraftd.messages.write_share_group_state_request import StateBatch as WrittenBatch
 from kraftd.wire.error_code import ErrorCode
 from tests.groups.share_state_desk import ShareStateDesk, read_rows
 
@@ -55,7 +66,9 @@ def test_a_key_is_a_group_a_topic_id_and_a_number_of_32_bits(text: str, found: A
             parse_key(text)
         assert str(refused.value) == found
     else:
-        assert parse_key(text) == SharePartitionKey(found[0], TOPIC_ID, found[1])
+        key = parse_key(text)
+        assert key == SharePartitionKey(found[0], TOPIC_ID, found[1])
+        assert key.text == f"{found[0]}:{ID_TEXT}:{found[1]}" and parse_key(key.text) == key
 
 
 @pytest.mark.parametrize("what", ["initialize", "write", "read", "summarize", "delete"])
@@ -75,6 +88,40 @@ def test_partitions_that_cannot_be_are_refused_by_each_api(what: str) -> None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert (unknown.partition, unknown.error_code, unknown.error_message) == (2, error, error.message)
     assert len(desk.logs[0]) == count
+
+
+@pytest.mark.parametrize(
+    ("what", "named"),
+    [
+        ("initialize", "initialize share group state"),
+        ("write", "write share group state"),
+        ("read", "read share group state"),
+        ("summarize", "read share group state summary"),
+        ("delete", "delete share group state"),
+    ],
+)
+def test_each_api_names_itself_where_it_is_not_served(what: str, named: str) -> None:
+    desk = ShareStateDesk()
+    desk.step(PartitionResigned(0))
+    row = getattr(desk, what)(partition=1)
+    error = ErrorCode.NOT_COORDINATOR
+    assert (row.partition, row.error_code) == (1, error)
+    assert row.error_message == f"Unable to {named}: {error.message}"
+
+
+def test_each_part_of_a_request_comes_with_the_number_of_its_batches() -> None:
+    """Broker nodes take parts of many batches in steps of their own."""
+    desk = ShareStateDesk()
+    rows = [
+        PartitionData(number, 1, 0, 0, 0, [WrittenBatch(at, at, 0, 1) for at in range(number)])
+        for number in (2, 0, 3)
+    ]
+    request = WriteShareGroupStateRequest("g", [WriteStateData(desk.topic_id, rows)])
+    assert [count for count, _ in desk.coordinator.parts(Call(1, 1), request)] == [2, 0, 3]
+    topics = [ReadStateData(desk.topic_id, [Reading(0, 1), Reading(1, 1)])]
+    assert [
+        count for count, _ in desk.coordinator.parts(Call(2, 0), ReadShareGroupStateRequest("g", topics))
+    ] == [0, 0]
 
 
 def test_what_begins_anew_has_nothing_to_be_behind_of_until_it_has_an_offset() -> None:
