@@ -362,8 +362,9 @@ def test_groups_are_deleted_together_but_for_those_whose_state_stays() -> None:
         desk.ask(AlterShareGroupOffsetsRequest(group, topics), 0)
     Sharer(desk, "m1").join()
     desk.refusals = {1: ErrorCode.NOT_COORDINATOR}
-    results = desk.ask(DeleteGroupsRequest((*names, "g")), 2).results
+    results = desk.ask(DeleteGroupsRequest(("none", *names, "g")), 2).results
     assert {row.group_id: row.error_code for row in results} == {
+        "none": ErrorCode.GROUP_ID_NOT_FOUND,
         "a": 0,
         "b": ErrorCode.NOT_COORDINATOR,
         "c": ErrorCode.NOT_COORDINATOR,
