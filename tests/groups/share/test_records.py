@@ -11,7 +11,13 @@ from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.share.group import ShareGroup
-from kraftd.groups.share.state_partitions import Named
+from kraftd.groups.share.state_partitions import (
+    Named,
+    StatePartitions,
+    initialized,
+    initializing,
+    not_initialized,
+)
 from kraftd.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kraftd.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
@@ -239,3 +245,30 @@ def test_what_many_groups_forget_need_not_fit_into_a_batch() -> None:
         desk.flush()
     assert len(desk.records()) == 2 * len(names)
     assert all(record.value.initialized_topics == [] for record in desk.records()[len(names) :])
+
+
+def test_each_answer_of_share_coordinators_moves_only_its_partitions() -> None:
+    metadata = desk_of(orders=3, audit=1).topics
+    other = b"\2" * 16
+    known = StatePartitions(
+        {ORDERS: Named("former", frozenset({0, 1}))},
+        {AUDIT: Named("former", frozenset({0}))},
+        frozenset({other}),
+    )
+    begun = {ORDERS: Named("orders", frozenset({2})), other: Named("other", frozenset({0}))}
+    assert initializing(known, begun) == StatePartitions(
+        {ORDERS: Named("orders", frozenset({0, 1, 2})), other: begun[other]}, known.initialized
+    )
+    done = {ORDERS: frozenset({1}), AUDIT: frozenset({1}), bytes(16): frozenset({0})}
+    assert initialized(known, metadata, done) == StatePartitions(
+        {ORDERS: Named("former", frozenset({0}))},
+        {
+            AUDIT: Named("audit", frozenset({0, 1})),
+            ORDERS: Named("orders", frozenset({1})),
+            bytes(16): Named("<UNKNOWN>", frozenset({0})),
+        },
+        known.deleting,
+    )
+    assert not_initialized(known, {ORDERS: frozenset({0, 1, 2})}) == StatePartitions(
+        {}, known.initialized, known.deleting
+    )
