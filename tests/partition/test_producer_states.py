@@ -12,6 +12,7 @@ from kraftd.wire.compaction import without_records
 from kraftd.wire.end_marker import build_end_marker
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
+from kraftd.wire.records import MAX_SEQUENCE
 from testkit.random_batches import NOW_MS
 from tests.partition.test_producers import DAY_MS, OUT_OF_ORDER, guarded, led, marker, of, outcome, verify
 
@@ -196,3 +197,38 @@ def test_a_producer_that_is_being_verified_has_no_later_sequence(bump: bool) -> 
         append(states, 0, transactional(5, sequence=3), guard)
     with pytest.raises(ProducerError, match="the record is not part of an ongoing transaction"):
         append(states, 0, transactional(6), guard)
+
+
+def test_a_usual_batch_is_noted_in_one_call_and_no_other() -> None:
+    states = ProducerStates()
+    for producer, last in ((5, 0), (6, MAX_SEQUENCE - 2)):
+        states.load([*states.snapshot(), SnapshotEntry(producer, 0, last, 0, 0, NOW_MS, 0, -1)], 1, CONFIG, 0)
+    for other in (
+        of(4, 0, 0),
+        of(5, 0, 2),
+        of(5, 1, 1),
+        transactional(5, 1),
+        of(6, 0, MAX_SEQUENCE - 1, count=3),
+    ):
+        assert states.follows(at(1, other).header) is False
+    assert states.end_offset == 1
+    assert states.follows(at(1, of(5, 0, 1, count=3)).header) is True
+    assert states.follows(at(4, of(6, 0, MAX_SEQUENCE - 1, count=2)).header) is True
+    assert (states.end_offset, [one.last_sequence for one in states]) == (6, [3, MAX_SEQUENCE])
+    states.roll_back(4)
+    assert (states.end_offset, [one.last_sequence for one in states]) == (4, [3, MAX_SEQUENCE - 2])
+
+
+def test_a_batch_outside_of_a_transaction_that_is_verified_is_not_usual() -> None:
+    place = led()
+    assert outcome(place.produce(of(5, 0, 0))) == 0
+    verify(place, 5, 0, 0)
+    assert outcome(place.produce(of(5, 0, 1))) is OUT_OF_ORDER
+
+
+def test_a_producer_has_a_transaction_from_its_first_batch_to_its_marker() -> None:
+    states = ProducerStates()
+    assert states.has_transaction(5) is False
+    for offset, data, has in ((0, transactional(5), True), (1, marker(5, 0), False), (2, of(5, 0, 1), False)):
+        append(states, offset, data)
+        assert states.has_transaction(5) is has
