@@ -267,7 +267,7 @@ class BrokerSide(BrokerExecutor):
                 world.traffic.log_opened(process, log)
         elif type(event) is LogNotOpened:
             damaged = self.directories.damaged.get((event.topic, event.partition))
-            if damaged is not None:
+            if damaged is not None and event.is_damaged:  # else its disk has no room for a recovery
                 world.traffic.partitions.called_damaged((event.topic_id, event.partition), str(damaged.error))
         elif type(event) is LogTruncated:
             world.trace.kinds["log truncated to its leader's"] += 1
