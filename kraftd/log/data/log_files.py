@@ -73,10 +73,13 @@ class LogFiles(NamedTuple):
     def swap_in(self, cleaned: DataSegment, replaced: Sequence[DataSegment], due_ms: int) -> None:
         """Let a segment that was written as `.cleaned` take the place of others. A crash on the way leaves
         names with which the next opening goes on, or begins again.
+
+        Raises FileNotFoundError: the cleaned log has gone, and nothing was replaced.
         """
         disk, directory = self.resources.disk, self.directory
         paths = [cleaned.path(directory, suffix) for suffix in SUFFIXES if suffix != PRODUCER_SNAPSHOT_SUFFIX]
-        written = [path for path in paths if disk.exists(path + CLEANED_SUFFIX)]
+        log = cleaned.path(directory)  # if it has vanished, the segments that it replaces stay
+        written = [path for path in paths if path == log or disk.exists(path + CLEANED_SUFFIX)]
         for path in written:
             disk.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
         first, *others = replaced

@@ -101,3 +101,13 @@ def test_a_torn_entry_of_a_transaction_is_left_out_and_a_strange_one_is_damage()
         decode_aborted(data, "/f", 13)
     with pytest.raises(CorruptStorage, match="/f, byte 34: an entry of version 256"):
         decode_aborted(encode_aborted(entries[0]) + b"\1" + data[1:], "/f", 0)
+
+
+def test_a_segment_stays_if_what_was_cleaned_of_it_has_gone() -> None:
+    disk, log = files()
+    segment = DataSegment(0, NOW_MS)
+    log.create(segment)
+    kept = disk.list_names(DIRECTORY)
+    with pytest.raises(FileNotFoundError):
+        log.swap_in(DataSegment(0, NOW_MS), [segment], NOW_MS)
+    assert disk.list_names(DIRECTORY) == kept
