@@ -147,9 +147,9 @@ class MixedCluster(Cluster):
         wait_until(lambda: self.isrs() == [self.ids] * PARTITIONS, "all brokers are in all ISRs", 60)
 
     def log(self, broker_id: int, partition: int, topic: str = TOPIC) -> bytes:
-        """All segments of a partition's log."""
-        (directory,) = self.broker(broker_id).home.glob(f"data*/{topic}-{partition}")
-        return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+        """All segments of a partition's log; nothing before it is made."""
+        segments = self.broker(broker_id).home.glob(f"data*/{topic}-{partition}/*.log")
+        return b"".join(path.read_bytes() for path in sorted(segments))
 
     def logs_are_equal(self, topic: str = TOPIC) -> bool:
         """Return whether all brokers have the same bytes."""
