@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
-from kraftd.simulation.brokers.broker_side import BrokerSide
 from kraftd.simulation.brokers.member import GAP_US, Member
 from kraftd.simulation.checkers.brokers.partitions import PartitionKey
 from kraftd.simulation.schedule import SECOND
@@ -68,14 +67,13 @@ class ConsumerMember(Member):
             subscribed_topic_names=(self.traffic.steady,),
             topic_partitions=[TopicPartitions(topic_id, owned)] if owned else [],
         )
-        side = self.traffic.coordinator_of(self.group)
-        self._ask(self._beat, message, lambda answer: self._beaten(side, is_taken, answer))
+        self._ask(self._beat, message, lambda answer: self._beaten(is_taken, answer))
 
-    def _beaten(self, side: BrokerSide | None, is_taken: bool, answer: Any) -> None:
+    def _beaten(self, is_taken: bool, answer: Any) -> None:
         if answer.error_code:
             self._rejoin(answer.error_code)
             return
-        if is_taken and side is not None and self.traffic.leads_group(side, self.group):
+        if is_taken and self.traffic.leads_group(self._asked, self.group):
             self.traffic.owners.outlived(self.group, self.identity)
         self.epoch = answer.member_epoch
         assigned = answer.assignment.topic_partitions if answer.assignment is not None else []

@@ -44,6 +44,7 @@ class Member:
         self.positions: dict[int, int] = {}  # by index; empty while it is not assigned any
         self._key_of: dict[int, PartitionKey] = {}
         self._turn = 0
+        self._asked: BrokerSide | None = None  # by the last request
 
     def start(self) -> None:
         self._later(self.rng.between(1, 10) * 200 * MS, self._join)
@@ -87,6 +88,7 @@ class Member:
             else:
                 then(answer)
 
+        self._asked = side
         waiting = {"wait_us": wait_us} if wait_us else {}
         self.traffic.ask(side, [(message, answered)], **waiting)
 
@@ -124,7 +126,12 @@ class Member:
             if found.error_code or any(one.error_code for one in found.topics[0].partitions):
                 self._rejoin(found.error_code)
                 return
-            for one in found.topics[0].partitions:
+            partitions = found.topics[0].partitions
+            went_back = any(one.committed_offset < floors[one.partition_index] for one in partitions)
+            if went_back and not self.traffic.leads_group(self._asked, self.group):
+                self._later(GAP_US, self._again)  # a coordinator that was cut off knows no better; as Kafka's
+                return
+            for one in partitions:
                 key, offset = self._key_of[one.partition_index], one.committed_offset
                 groups.fetched(self.group, key, offset, floors[one.partition_index])
                 self.positions[one.partition_index] = max(0, offset)
