@@ -10,6 +10,7 @@ import pytest
 
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from testkit.cluster import Cluster
+from tests.groups.classic_consumers import assignment, said
 from tests.groups.consumer.members import Consumer
 from tests.groups.requests import (
     BEAT,
@@ -24,7 +25,6 @@ from tests.groups.requests import (
     subscription,
     sync,
 )
-from tests.groups.test_migration import assignment, owned
 from tests.kafka.groups.pair import LONG_MS, Pair
 from tests.kafka.groups.test_consumer_groups import Both, remove_groups, spread_ids
 from tests.kafka.groups.test_time import described
@@ -52,7 +52,11 @@ class Classic:
 
     def join(self) -> None:
         protocols = self.random.choice([("range",), ("range", "roundrobin"), ("roundrobin",)])
-        metadata = owned(self.has) if self.random.random() < 0.8 else subscription("orders")
+        metadata = (
+            said(owned={"orders": self.has}, version=1)
+            if self.random.random() < 0.8
+            else subscription("orders")
+        )
         request = join(self.group, self.member_id, protocols=protocols, metadata=metadata, session_ms=LONG_MS)
         answer = self.both.ask(request, JOIN)
         if answer.error_code == 0:
@@ -129,7 +133,10 @@ def test_a_classic_group_changes_and_changes_back(both: Both) -> None:
     for _ in range(4):
         answer = both.ask(beat(group.members[0].member_epoch, old, group="changes"), BEAT)
         if answer.error_code:
-            joined = both.ask(join("changes", old, metadata=owned(has), session_ms=LONG_MS), JOIN)
+            joined = both.ask(
+                join("changes", old, metadata=said(owned={"orders": has}, version=1), session_ms=LONG_MS),
+                JOIN,
+            )
             answer = both.ask(sync(joined.generation_id, old, group="changes"), SYNC)
             if answer.error_code == 0:
                 has = {index for some in both.partitions(answer).values() for index in some}
