@@ -1109,6 +1109,77 @@ static PyObject *written_anew(PyObject *data, const uint8_t *kept, Py_ssize_t n_
     return result;
 }
 
+/* Put a value that is bytes or None; -1 with an exception otherwise. */
+static int put_bytes(Output *out, PyObject *value)
+{
+    if (value == Py_None)
+        return put_field(out, NULL, -1);
+    if (!PyBytes_Check(value) || PyBytes_GET_SIZE(value) > INT32_MAX) {
+        PyErr_SetString(PyExc_TypeError, "bytes of at most 2 GiB, or None");
+        return -1;
+    }
+    return put_field(out, (const uint8_t *)PyBytes_AS_STRING(value), (int32_t)PyBytes_GET_SIZE(value));
+}
+
+/* Put the body of a record that is (timestamp, key, value, headers), all of them sequences as below. */
+static int put_fields(Output *body, PyObject *key, PyObject *value, PyObject *headers, int64_t delta, Py_ssize_t index)
+{
+    PyObject *pairs = PySequence_Fast(headers, "headers are a sequence");
+    if (!pairs)
+        return -1;
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(pairs);
+    int failed = put(body, "", 1) < 0 || put_number(body, delta) < 0 || put_number(body, index) < 0
+                 || put_bytes(body, key) < 0 || put_bytes(body, value) < 0 || put_number(body, count) < 0;
+    for (Py_ssize_t i = 0; i < count && !failed; i++) {
+        PyObject *pair = PySequence_Fast_GET_ITEM(pairs, i);
+        if ((failed = !PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2))
+            PyErr_SetString(PyExc_TypeError, "a header is a pair");
+        else
+            failed = put_bytes(body, PyTuple_GET_ITEM(pair, 0)) < 0 || put_bytes(body, PyTuple_GET_ITEM(pair, 1)) < 0;
+    }
+    Py_DECREF(pairs);
+    return failed ? -1 : 0;
+}
+
+/* write_records([(timestamp, key, value, headers)]) -> (records, first timestamp, maximum timestamp). */
+static PyObject *write_records(PyObject *Py_UNUSED(module), PyObject *records)
+{
+    PyObject *rows = PySequence_Fast(records, "records are a sequence");
+    if (!rows)
+        return NULL;
+    Output out = {0}, body = {0};
+    int64_t first = 0, most = 0;
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(rows) && !failed; i++) {
+        PyObject *row = PySequence_Fast_GET_ITEM(rows, i);
+        if ((failed = !PyTuple_Check(row) || PyTuple_GET_SIZE(row) != 4)) {
+            PyErr_SetString(PyExc_TypeError, "a record is (timestamp, key, value, headers)");
+            break;
+        }
+        int64_t timestamp = PyLong_AsLongLong(PyTuple_GET_ITEM(row, 0));
+        if ((failed = timestamp == -1 && PyErr_Occurred()))
+            break;
+        if (!i)
+            first = most = timestamp;
+        if (timestamp > most)
+            most = timestamp;
+        body.size = 0;
+        failed = put_fields(&body, PyTuple_GET_ITEM(row, 1), PyTuple_GET_ITEM(row, 2), PyTuple_GET_ITEM(row, 3),
+                            minus(timestamp, first), i) < 0
+                 || put_number(&out, (int64_t)body.size) < 0 || put(&out, body.data, body.size) < 0;
+    }
+    Py_DECREF(rows);
+    PyObject *result = NULL;
+    if (!failed)
+        result = Py_BuildValue("(y#LL)", out.data ? (const char *)out.data : "", (Py_ssize_t)out.size, (long long)first,
+                               (long long)most);
+    else if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    free(out.data);
+    free(body.data);
+    return result;
+}
+
 /* rewrite(batch) -> (records, base timestamp, maximum timestamp): the records of an uncompressed batch with offsets
    0, 1, 2 and the first one's timestamp as base, as Kafka's builder writes them. None for a negative timestamp. */
 static PyObject *rewrite(PyObject *Py_UNUSED(module), PyObject *data)
@@ -1501,6 +1572,7 @@ static PyMethodDef methods[] = {
     {"plain_answer", (PyCFunction)(void (*)(void))plain_answer, METH_FASTCALL, "The partitions of a fetch's answer."},
     {"verify_batches", verify_batches, METH_VARARGS, "How far whole batches of a leader epoch are sound."},
     {"select_batches", select_batches, METH_VARARGS, "The batches that an answer may have."},
+    {"write_records", write_records, METH_O, "Records as a batch holds them."},
     {"rewrite", rewrite, METH_O, "The records of an uncompressed batch, written anew."},
     {"keep_records", keep_records, METH_VARARGS, "Those records of an uncompressed batch that have a mark, written anew."},
     {"note_keys", note_keys, METH_VARARGS, "Note the newest offset of each key of a batch."},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from struct import Struct
 
@@ -23,6 +24,8 @@ from kraftd.wire.python_batches import plain_answer as plain_answer
 from kraftd.wire.python_batches import select_batches as select_batches
 from kraftd.wire.python_batches import verify_batches as verify_batches
 
+# Timestamp, key, value, headers.
+NewRecord = tuple[int, "bytes | None", "bytes | None", "Sequence[tuple[bytes, bytes | None]]"]
 Fields = tuple[int, int, int, "bytes | None", "bytes | None", list[tuple["bytes | None", "bytes | None"]]]
 
 MOST_ERRORS = 10_000
@@ -341,6 +344,22 @@ VARINTS = _Varints()
 
 def _put_field(value: bytes | None) -> bytes:
     return VARINTS[-1] if value is None else VARINTS[len(value)] + value
+
+
+def write_records(records: Sequence[NewRecord], /) -> tuple[bytes, int, int]:
+    """Records as a batch holds them, with the first timestamp and the maximum."""
+    out = bytearray()
+    first = most = records[0][0] if records else 0
+    for index, (timestamp_ms, record_key, record_value, headers) in enumerate(records):
+        most = max(most, timestamp_ms)
+        parts = [b"\x00", VARINTS[_wrapped(timestamp_ms - first)], VARINTS[index]]
+        parts += (_put_field(record_key), _put_field(record_value), VARINTS[len(headers)])
+        for key, value in headers:
+            parts += (_put_field(key), _put_field(value))
+        body = b"".join(parts)
+        out += VARINTS[len(body)]
+        out += body
+    return bytes(out), first, most
 
 
 def rewrite(data: Buffer) -> tuple[bytes, int, int] | None:

@@ -24,6 +24,7 @@ from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.errors import DamagedRecords
 from kraftd.wire.python_batches import Buffer, PlainRow
 from kraftd.wire.python_records import MOST_ERRORS as MOST_ERRORS
+from kraftd.wire.python_records import NewRecord
 
 _TUPLE_OF: Any = tuple.__new__
 _AFTER_CRC = Struct(">hiqqqhii")
@@ -165,6 +166,9 @@ class RecordEngine(Protocol):
         and the third number is how many bytes that takes, 0 beyond the end. A stop of -1 says that the header
         at the start is damaged: offsets ascend, and are below limit_offset."""
 
+    def write_records(self, records: Sequence[NewRecord], /) -> tuple[bytes, int, int]:
+        """Records as a batch holds them, uncompressed, with the first timestamp and the maximum."""
+
     def rewrite(self, data: Buffer, /) -> tuple[bytes, int, int] | None:
         """The records of one uncompressed batch as Kafka's builder writes them, from offset delta 0 on,
         with base and maximum timestamp. None for a timestamp below -1. Raises DamagedRecords."""
@@ -277,7 +281,7 @@ def decrement_sequence(sequence: int, decrement: int) -> int:
 
 
 def build_records_batch(
-    records: Sequence[tuple[int, bytes | None, bytes | None, Sequence[tuple[bytes, bytes | None]]]],
+    records: Sequence[NewRecord],
     *,
     base_offset: int = 0,
     leader_epoch: int = -1,
@@ -293,25 +297,11 @@ def build_records_batch(
     """
     if not records:
         raise ValueError("a batch holds at least one record")
-    varints = python_records.VARINTS
-    out = bytearray()
-    first = most = records[0][0]
-    for delta, (timestamp_ms, key, value, headers) in enumerate(records):
-        if timestamp_ms > most:
-            most = timestamp_ms
-        parts = [b"\x00", varints[timestamp_ms - first], varints[delta]]
-        parts += (varints[-1],) if key is None else (varints[len(key)], key)
-        parts += (varints[-1],) if value is None else (varints[len(value)], value)
-        parts.append(varints[len(headers)])
-        for name, content in headers:
-            parts += (varints[len(name)], name)
-            parts += (varints[-1],) if content is None else (varints[len(content)], content)
-        body = b"".join(parts)
-        out += varints[len(body)]
-        out += body
+    out: Buffer
+    out, first, most = ENGINE.write_records(records)
     codec = attributes & _CODEC
     if codec:
-        out = bytearray(compress(codec, bytes(out)))
+        out = compress(codec, out)
     return finish_batch(
         out, len(records), base_offset, leader_epoch, attributes, first, most, producer_id, producer_epoch,
         base_sequence,

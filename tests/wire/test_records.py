@@ -28,6 +28,7 @@ from kraftd.wire.records import (
     build_records_batch,
     decode_records,
     decrement_sequence,
+    finish_batch,
     first_of_timestamp,
     increment_sequence,
     last_sequence,
@@ -143,6 +144,48 @@ def test_arguments_out_of_range_are_refused() -> None:
             c.judge(*arguments)
     with pytest.raises(TypeError):
         c.judge(data)
+
+
+def test_new_records_are_written_alike_and_read_back(engine: Any) -> None:
+    random = Random(5)
+
+    def some() -> bytes | None:
+        return random.choice((None, b"", random.randbytes(random.randrange(300))))
+
+    for count in (0, 1, 2, 3, 300):
+        rows = [
+            (random.choice((-1, 0, NOW_MS, NOW_MS + count, (1 << 63) - 1)), some(), some(), headers)
+            for headers in (
+                tuple((b"h%d" % number, some()) for number in range(random.randrange(3)))
+                for _ in range(count)
+            )
+        ]
+        written, first, most = engine.write_records(rows)
+        assert (written, first, most) == python_records.write_records(rows)
+        if count:
+            data = finish_batch(written, count, 0, -1, 0, first, most, -1, -1, -1)
+            assert [row[2:] for row in engine.decode_records(data)] == [row[1:] for row in rows]
+            assert most == max(row[0] for row in rows) and first == rows[0][0]
+
+
+def test_new_records_of_another_form_are_refused() -> None:
+    c = c_records()
+    if c is None:
+        pytest.skip("the C engine is not built")
+    for row in (
+        (1, b"k", b"v"),
+        [1, b"k", b"v", ()],
+        (1, "k", b"v", ()),
+        (1, b"k", 5, ()),
+        (1 << 63, b"k", b"v", ()),
+    ):
+        with pytest.raises((TypeError, OverflowError)):
+            c.write_records([row])
+    for headers in (5, [b"name"], [(b"name",)], [(b"name", "text")]):
+        with pytest.raises(TypeError):
+            c.write_records([(1, b"k", b"v", headers)])
+    with pytest.raises(TypeError):
+        c.write_records(7)
 
 
 def test_room_has_its_size(engine: Any) -> None:
