@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,3 +212,27 @@ def test_kafka_python_and_aiokafka(kafka: WholeKafka) -> None:
 
     rest = asyncio.run(go_on())
     assert rest[:40] == expected[60:] and sorted(rest[40:]) == sorted(b"%d" % at for at in range(40))
+
+
+def test_a_second_sigterm_lets_a_member_leave_its_group(kafka: WholeKafka) -> None:
+    """`timeout` sends two: one to the command and one to its process group."""
+    kafka.create("t")
+    kafka.produce("t", [b"one"])
+    boot = kafka.bootstrap["bootstrap.servers"]
+    words = ("consume", "t", "--group", "g", "--from-beginning", "--bootstrap", boot)
+    member = subprocess.Popen(
+        [sys.executable, "-m", "kraftd", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    daemon = kafka.daemon.process
+    assert member.stdout is not None and daemon is not None
+    assert member.stdout.readline() == "one\n"
+    daemon.send_signal(signal.SIGSTOP)  # the member cannot leave yet
+    try:
+        for _ in range(2):
+            member.terminate()
+            time.sleep(0.5)
+    finally:
+        daemon.send_signal(signal.SIGCONT)
+    _, errors = member.communicate(timeout=30)
+    assert (member.returncode, errors) == (0, "")
+    assert "Empty, 0 members" in kafka.daemon.kraftd("groups", "describe", "g", "--bootstrap", boot).stdout

@@ -110,13 +110,21 @@ async def consume(
 
 
 def _end_by_sigterm() -> None:
-    """End on SIGTERM as on an interrupt: a member leaves its group, and the others need not wait for it."""
+    """End on SIGTERM as on an interrupt: a member leaves its group, and the others need not wait for it.
+
+    Another SIGTERM does not stop it from leaving: `timeout` sends two.
+    """
     import asyncio
     import signal
 
-    task = asyncio.current_task()
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+
+    def end() -> None:
+        loop.add_signal_handler(signal.SIGTERM, lambda: None)
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, end)
 
 
 class Reading:
