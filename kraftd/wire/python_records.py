@@ -350,16 +350,26 @@ def write_records(records: Sequence[NewRecord], /) -> tuple[bytes, int, int]:
     """Records as a batch holds them, with the first timestamp and the maximum."""
     out = bytearray()
     first = most = records[0][0] if records else 0
-    for index, (timestamp_ms, record_key, record_value, headers) in enumerate(records):
+    for index, (timestamp_ms, key, value, headers) in enumerate(records):
         most = max(most, timestamp_ms)
-        parts = [b"\x00", VARINTS[_wrapped(timestamp_ms - first)], VARINTS[index]]
-        parts += (_put_field(record_key), _put_field(record_value), VARINTS[len(headers)])
-        for key, value in headers:
-            parts += (_put_field(key), _put_field(value))
-        body = b"".join(parts)
-        out += VARINTS[len(body)]
-        out += body
+        out += _written(_wrapped(timestamp_ms - first), index, key, value, headers)
     return bytes(out), first, most
+
+
+def _written(
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[bytes | None, bytes | None]],
+) -> bytes:
+    """One record."""
+    parts = [b"\x00", VARINTS[timestamp_delta], VARINTS[offset_delta]]
+    parts += (_put_field(key), _put_field(value), VARINTS[len(headers)])
+    for name, content in headers:
+        parts += (_put_field(name), _put_field(content))
+    body = b"".join(parts)
+    return VARINTS[len(body)] + body
 
 
 def rewrite(data: Buffer) -> tuple[bytes, int, int] | None:
@@ -392,12 +402,7 @@ def _written_anew(
         most = max(most, timestamp)
         delta = count if renumbers else record.offset_delta
         count += 1
-        parts = [b"\x00", VARINTS[_wrapped(timestamp - first)], VARINTS[delta]]
-        parts += (_put_field(record.key), _put_field(record.value), VARINTS[len(record.headers)])
-        for key, value in record.headers:
-            parts += (_put_field(key), _put_field(value))
-        body = b"".join(parts)
-        out += VARINTS[len(body)] + body
+        out += _written(_wrapped(timestamp - first), delta, record.key, record.value, record.headers)
     return bytes(out), first, most
 
 
