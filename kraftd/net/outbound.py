@@ -235,6 +235,10 @@ class Channel:
         if parts is None:
             self._outbound.wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNSUPPORTED)
             return
+        self._let_fly(tag, key, version, deadline_ms, parts)
+
+    def _let_fly(self, tag: Hashable, key: int, version: int, deadline_ms: int, parts: list[Any]) -> None:
+        """Write the request that was framed last, whose answer is due until then."""
         self._in_flight.append(_InFlight(tag, self._correlation_id, key, version, deadline_ms))
         self._watch()
         assert self._link is not None
@@ -294,15 +298,10 @@ class Channel:
         self._timeouts = 0
         if following is True:
             self._rest()
-        elif self._ready and self._login_again_ms is None and self._link is not None:
+        elif self._ready and self._login_again_ms is None:
             parts = self._frame(outgoing.key, outgoing.version, following)
             deadline_ms = self._outbound.wiring.now_ms() + self._outbound.times.request_timeout_ms
-            self._in_flight.append(
-                _InFlight(outgoing.tag, self._correlation_id, outgoing.key, outgoing.version, deadline_ms)
-            )
-            if self._timer is None:
-                self._watch()
-            self._link.write(parts)
+            self._let_fly(outgoing.tag, outgoing.key, outgoing.version, deadline_ms, parts)
         else:
             self.send(outgoing.tag, following, outgoing.version)
 
@@ -326,10 +325,7 @@ class Channel:
         """Send a request of the channel itself."""
         parts = self._frame(key, version, request)
         deadline_ms = self._outbound.wiring.now_ms() + self._timeout_ms
-        self._in_flight.append(_InFlight(_SETUP, self._correlation_id, key, version, deadline_ms))
-        self._watch()
-        assert self._link is not None
-        self._link.write(parts)
+        self._let_fly(_SETUP, key, version, deadline_ms, parts)
 
     def _on_versions(self, requested_version: int, response: ApiVersionsResponse) -> None:
         versions = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
