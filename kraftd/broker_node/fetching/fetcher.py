@@ -232,13 +232,11 @@ class Fetcher:
         followed = self.followed.get(key)
         if followed is None:
             return None
-        partition = followed.hosted.partition
-        assert partition is not None
-        lags = followed.high_watermark > partition.log_end_offset
-        if lags and self._node.is_held_back(followed.hosted):
+        if followed.lag and self._node.is_held_back(followed.hosted):
             self._delayed[key] = now_ms + RECHECK_MS
         if followed.state is not FETCHING or key in self._delayed:
             return None
+        partition = followed.partition
         epoch = partition.epochs.latest
         return FetchPartition(
             key[1],
@@ -342,8 +340,7 @@ class Fetcher:
         followed = self.followed.get(key)
         if followed is None or followed.state is not FETCHING:
             return
-        hosted = followed.hosted
-        partition = hosted.partition
+        partition = followed.hosted.partition
         if (
             partition is None
             or partition.role is not FOLLOWER
@@ -363,8 +360,8 @@ class Fetcher:
         followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
         if data.records:
             self._append(key, followed, partition, data.records)
-        elif effects := self._replicated(key, followed, partition, partition.log_end_offset):
-            self._node.follow_up(hosted, effects)
+        else:
+            self.replicated(key, followed, partition, partition.log_end_offset)
 
     def _append(self, key: Key, followed: Followed, partition: Partition, records: Buffer) -> None:
         hosted = followed.hosted
@@ -387,9 +384,7 @@ class Fetcher:
             else:
                 self._fail(key, followed)
             return
-        for effect in effects:
-            if type(effect) is AppendBatches:
-                self._unwritten += 1
+        self._unwritten += sum([isinstance(effect, AppendBatches) for effect in effects])
         self._node.follow_up(
             hosted, effects or self._replicated(key, followed, partition, partition.log_end_offset)
         )
@@ -413,10 +408,9 @@ class Fetcher:
     def _replicated(
         self, key: Key, followed: Followed, partition: Partition, end_offset: int
     ) -> list[Effect]:
-        (self._changed if key in self.session.named else self._unnamed)[key] = None
-        return replicated_up_to(
-            partition, end_offset, followed.high_watermark, followed.log_start, self._node.now_ms
-        )
+        self._note(key)
+        marks = followed.high_watermark, followed.log_start
+        return replicated_up_to(partition, end_offset, *marks, self._node.now_ms)
 
     def _truncate(self, key: Key, followed: Followed, effects: list[Effect]) -> None:
         partition = followed.partition

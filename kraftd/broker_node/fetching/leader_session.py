@@ -41,23 +41,26 @@ class LeaderSession:
         forgotten: dict[Uuid, list[int]] = {}
         if self.is_new:
             self.named = {}
-        named = self.named
         for key, wanted in changed.items():
             topic_id, index = key
             if wanted is None:
-                if named.pop(key, None) is not None:
+                if self.named.pop(key, None) is not None:
                     forgotten.setdefault(topic_id, []).append(index)
-            elif wanted != named.get(key):
-                named[key] = wanted
-                topic = topics.get(topic_id)
-                if topic is None:
-                    topics[topic_id] = FetchTopic(topic_id=topic_id, partitions=[wanted])
-                else:
-                    topic.partitions.append(wanted)
+            elif wanted != self.named.get(key):
+                self.name(key, wanted, topics)
         if not forgotten:
             return list(topics.values()), []
         gone = [ForgottenTopic("", topic_id, tuple(indexes)) for topic_id, indexes in forgotten.items()]
         return list(topics.values()), gone
+
+    def name(self, key: Key, wanted: FetchPartition, topics: dict[Uuid, FetchTopic]) -> None:
+        """Name what is wanted of a partition in the topics of the next request, which are by id."""
+        self.named[key] = wanted
+        topic = topics.get(key[0])
+        if topic is None:
+            topics[key[0]] = FetchTopic(topic_id=key[0], partitions=[wanted])
+        else:
+            topic.partitions.append(wanted)
 
     def answered(self, session_id: int) -> None:
         """Note an answer without an error; the id is 0 if the leader has made no session."""

@@ -164,7 +164,7 @@ class SteadyRounds:
     def end(self, rows: list[SteadyRow]) -> FetchRequest:
         """All of it is written: take the leader's marks; returns the next fetch."""
         fetcher, follow_up = self._fetcher, self._node.follow_up
-        named, now_ms = fetcher.session.named, self._node.now_ms
+        session, now_ms = fetcher.session, self._node.now_ms
         topics: dict[bytes, FetchTopic] = {}
         for row in rows:
             append, partition, key = row.append, row.partition, row.key
@@ -172,18 +172,9 @@ class SteadyRounds:
             if effects := replicated_up_to(partition, end, row.high_watermark, row.log_start, now_ms):
                 follow_up(row.followed.hosted, effects)
             if append is not None:
-                before = named[key]
-                epoch, start, most = (
-                    row.followed.leader_epoch,
-                    partition.log_start_offset,
-                    before.partition_max_bytes,
-                )
-                named[key] = wanted = FetchPartition(key[1], epoch, end, epoch, start, most)
-                topic = topics.get(key[0])
-                if topic is None:
-                    topics[key[0]] = FetchTopic(topic_id=key[0], partitions=[wanted])
-                else:
-                    topic.partitions.append(wanted)
+                epoch, start = row.followed.leader_epoch, partition.log_start_offset
+                most = session.named[key].partition_max_bytes
+                session.name(key, FetchPartition(key[1], epoch, end, epoch, start, most), topics)
         request = self._request
         request.session_epoch = fetcher.sent_steadily(now_ms)
         request.topics, request.forgotten_topics_data = list(topics.values()), []
