@@ -75,22 +75,10 @@ class Appends:
         self._writing_ms += timer.now_ms() - began_ms
 
     def write_at_once(self, topic: str, index: int, append: AppendBatches, now_ms: int) -> ErrorCode | None:
-        """Append to a log now, at that wall time, in a round that has no step; returns the error, if any.
-        No transaction ends in it.
-        """
+        """Append to a log now, at that wall time, in a round that has no step; returns the error, if any."""
         key = topic, index
         log = self._logs.get(key)
-        if log is None:
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        try:
-            log.append(
-                append.views, append.headers, now_ms, lambda: self._snapshot_of(key, append.base_offset)
-            )
-        except StorageError as error:
-            self._failed(key, log, error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        self._wrote(log.parent)
-        return None
+        return ErrorCode.KAFKA_STORAGE_ERROR if log is None else self._append(key, log, append, now_ms)
 
     def take(self) -> AppendsEnded | None:
         """What became of the appends of the step, if there are any."""
@@ -107,11 +95,18 @@ class Appends:
         key = self._key
         if log is None or key in self._refusing:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        error = self._append(key, log, append, now_ms)
+        if error is not None:
+            self._refusing.add(key)
+        return error
+
+    def _append(
+        self, key: TopicPartition, log: DataLog, append: AppendBatches, now_ms: int
+    ) -> ErrorCode | None:
         try:
             append_batches(log, append, now_ms, lambda: self._snapshot_of(key, append.base_offset))
         except StorageError as error:
             self._failed(key, log, error)
-            self._refusing.add(key)
             return ErrorCode.KAFKA_STORAGE_ERROR
         self._wrote(log.parent)
         return None
