@@ -81,7 +81,7 @@ class LogOpening:
 
     def run(self) -> None:
         """Open the log. Blocks."""
-        for _ in self.slices(self._resources):
+        for _ in self.slices():
             pass
 
     def slices(self, resources: LogResources | None = None) -> Iterator[None]:

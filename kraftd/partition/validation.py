@@ -166,10 +166,7 @@ def validate(
     )
     outcome = found[0]
     if not outcome:
-        header = found[1]
-        if header.length_bytes + LENGTH_END == len(view) <= config.segment_bytes:  # as `_accepted` does
-            return ValidBatch(header, view, now_ms if config.sets_append_time else NO_TIMESTAMP)
-        return _accepted(header, view, config, now_ms)
+        return _accepted(found[1], view, config, now_ms)
     if outcome != Outcome.NEEDS_BODY:
         return refusal_of(found, config, partition, now_ms)
     return _validate_body(view, found[1], config, partition, base_offset, leader_epoch, now_ms, options)

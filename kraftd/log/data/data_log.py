@@ -100,8 +100,7 @@ class DataLog(LogState):
         for batch in batches:
             if batch.leader_epoch != epoch:
                 epoch = batch.leader_epoch
-                if epoch >= 0 and (self._epochs or self.epochs).assign(epoch, batch.base_offset):
-                    self._epochs_unwritten = True
+                self._assign(epoch, batch.base_offset)
         segment.add(batches, index)
         if self._is_read:
             self._keep(views, batches, end)
