@@ -235,9 +235,11 @@ class Channel:
         if parts is None:
             self._outbound.wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNSUPPORTED)
             return
-        self._let_fly(tag, key, version, deadline_ms, parts)
+        self._write_framed(tag, key, version, deadline_ms, parts)
 
-    def _let_fly(self, tag: Hashable, key: int, version: int, deadline_ms: int, parts: list[Any]) -> None:
+    def _write_framed(
+        self, tag: Hashable, key: int, version: int, deadline_ms: int, parts: list[Any]
+    ) -> None:
         """Write the request that was framed last, whose answer is due until then."""
         self._in_flight.append(_InFlight(tag, self._correlation_id, key, version, deadline_ms))
         self._watch()
@@ -301,7 +303,7 @@ class Channel:
         elif self._ready and self._login_again_ms is None:
             parts = self._frame(outgoing.key, outgoing.version, following)
             deadline_ms = self._outbound.wiring.now_ms() + self._outbound.times.request_timeout_ms
-            self._let_fly(outgoing.tag, outgoing.key, outgoing.version, deadline_ms, parts)
+            self._write_framed(outgoing.tag, outgoing.key, outgoing.version, deadline_ms, parts)
         else:
             self.send(outgoing.tag, following, outgoing.version)
 
@@ -325,7 +327,7 @@ class Channel:
         """Send a request of the channel itself."""
         parts = self._frame(key, version, request)
         deadline_ms = self._outbound.wiring.now_ms() + self._timeout_ms
-        self._let_fly(_SETUP, key, version, deadline_ms, parts)
+        self._write_framed(_SETUP, key, version, deadline_ms, parts)
 
     def _on_versions(self, requested_version: int, response: ApiVersionsResponse) -> None:
         versions = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
