@@ -132,6 +132,7 @@ def test_a_completion_that_is_not_written_is_written_again_after_a_pause() -> No
     desk.end(producer, True)
     desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
     desk.write_markers()
+    assert desk.states()[-1].state is PREPARE_COMMIT
     desk.failure = None
     next_epoch = producer[0], producer[1] + 1
     for code in (desk.init().error_code, desk.end(next_epoch, True).error_code, desk.add(next_epoch)):
@@ -140,6 +141,9 @@ def test_a_completion_that_is_not_written_is_written_again_after_a_pause() -> No
     assert desk.states()[-1].state is PREPARE_COMMIT
     desk.wait(1)
     assert desk.states()[-1].state is COMPLETE_COMMIT
+    desk.wait(900)
+    assert desk.states()[-1].state is COMPLETE_COMMIT
+    assert len(desk.markers) == 1
 
 
 def test_markers_that_failed_are_sent_again_after_a_pause_once() -> None:

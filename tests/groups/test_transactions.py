@@ -198,20 +198,6 @@ def test_a_record_waits_to_be_committed_for_the_timeout_of_its_transactions() ->
     assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_a_completion_that_is_not_written_is_written_again() -> None:
-    desk = TransactionDesk()
-    producer = begun(desk)
-    desk.holds_markers = True
-    desk.end(producer, True)
-    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
-    desk.write_markers()
-    assert desk.states()[-1].state is PREPARE_COMMIT
-    desk.failure = None
-    desk.wait(1_000)
-    assert desk.states()[-1].state is COMPLETE_COMMIT
-    assert len(desk.markers) == 1
-
-
 def test_a_transaction_that_is_being_decided_is_not_fenced() -> None:
     desk = TransactionDesk()
     producer = begun(desk)
