@@ -74,7 +74,7 @@ class AnsweringNode:
         self,
         view: ClusterView,
         settings: ClientSettings,
-        registry: Callable[[AnsweringNode], Registry],
+        registry: Callable[[Any], Registry],
         authorizer: Authorizer | None = None,
     ) -> None:
         self.view = view

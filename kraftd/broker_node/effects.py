@@ -23,6 +23,10 @@ class BrokerFailed(Effect, frozen=True):
     reason: str
 
 
+class LoadCoordinators(Effect, frozen=True):
+    """Load the code of the coordinators: CoordinatorsLoaded comes back."""
+
+
 class OpenLog(Effect, frozen=True):
     """Open the log of a partition, or make it: LogsOpened or LogNotOpened comes back.
 

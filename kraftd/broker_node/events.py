@@ -42,6 +42,10 @@ class LogView(Protocol):
         """The size of the batch that holds an offset, or follows it; 0 if it is not in memory."""
 
 
+class CoordinatorsLoaded(Event, frozen=True):
+    """The code of the coordinators is loaded."""
+
+
 class LogOpened(Event, frozen=True):
     """The log of a partition is open, in the directory of that id. `high_watermark` is the checkpoint's."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kraftd.answers.client_fetches import ClientFetches
 from kraftd.answers.effects import Answered, SendToNode
@@ -83,7 +83,7 @@ class BrokerNode(AnsweringNode):
         self,
         view: ClusterView,
         settings: ClientSettings,
-        registry: Callable[[AnsweringNode], Registry],
+        registry: Callable[[Any], Registry],
         broker: Broker,
         static: NodeConfig,
         new_session_id: Callable[[], int],
@@ -134,8 +134,8 @@ class BrokerNode(AnsweringNode):
         wait_ms, limits = settings.request_timeout_ms, settings.session_limits
         self.topic_creation = TopicCreation(static, self.ask_controller, self.outbox, wait_ms)
         self.coordinators = LateCoordinators(self, static, new_uuid)
-        self.serves_consumer_groups = lambda: self.groups.coordinator.consumer.is_served()
-        self.serves_share_groups = lambda: self.coordinators.shares.is_enabled()
+        self.serves_consumer_groups = self.coordinators.serve_consumer_groups
+        self.serves_share_groups = self.coordinators.serve_share_groups
         self.verifications = Verifications(self, static)
         self.client_fetches = ClientFetches(self, self.source, self.source.take, limits, new_session_id)
         self._has_failed = self._was_unfenced = False

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.answers.node import AnsweringNode
 from kraftd.answers.routes import routes_of, shared_routes
 from kraftd.requests.registry import Ask, Registry, Row
 from kraftd.requests.unread_refusals import UnreadRow
 from kraftd.wire.api import ApiKey
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.node import BrokerNode
 
 _TOPIC = AclResourceType.TOPIC
 _GROUP, _CLUSTER = AclResourceType.GROUP, AclResourceType.CLUSTER
@@ -141,7 +145,24 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def broker_registry(node: AnsweringNode) -> Registry:
+_WITH_COORDINATORS = {
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+}
+# Those whose handlers are of the coordinators' code, or import it.
+OF_COORDINATORS = {
+    row.key: f"kraftd.{row.module}"
+    for row in ROWS
+    if row.key in _WITH_COORDINATORS or str(row.module).startswith("broker_node.coordination.")
+}
+
+
+def broker_registry(node: BrokerNode) -> Registry:
     """The registry of a broker's listener, with handlers bound to that node."""
     routes = [*routes_of(node, ROWS), *shared_routes(node, (row[0] for row in ROWS))]
-    return Registry(routes, unstable=node.settings.unstable_versions)
+    registry = Registry(routes, unstable=node.settings.unstable_versions)
+    for key in OF_COORDINATORS:
+        registry.routes[key].hold_back(lambda call: node.coordinators.can_take(call))
+    return registry

@@ -12,6 +12,8 @@ import kraftd.runtime.client_listeners
 import kraftd.runtime.daemon
 import kraftd.runtime.freed_memory  # noqa: F401
 from kraftd.cli.code_archive import archivable, archive_path, write_archive
+from kraftd.runtime.late_code import load_coordinators
 
 if __name__ == "__main__":
+    load_coordinators()
     write_archive(archive_path(), archivable(list(sys.modules.values())))

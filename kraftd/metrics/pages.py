@@ -48,7 +48,8 @@ def page() -> bytes:
 class Pages:
     """Answers requests from the current readings of `read`; `held` gets the nanoseconds for which each part
     of a scrape held the loop. A scrape has the names of the rule sets `names` as well (`board_names`).
-    `ask_leader` lets the leader describe the quorum before a status is made.
+    `ask_leader` lets the leader describe the quorum before a status is made. `load_code` ends once what is
+    read of the node has its code.
     """
 
     def __init__(
@@ -57,9 +58,11 @@ class Pages:
         held: Callable[[int], None],
         names: tuple[str, ...] = (),
         ask_leader: Callable[[], Awaitable[None]] | None = None,
+        load_code: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._read = read
         self._ask_leader = ask_leader
+        self._load_code = load_code
         self._families = (*FAMILIES, *board_families(FAMILIES, names))
         self._held = held
         self._survey = Sliced[Survey](held)
@@ -90,6 +93,8 @@ class Pages:
         return await self._statuses.get("", self._new_status)
 
     async def _new_status(self) -> bytes:
+        if self._load_code is not None:
+            await self._load_code()
         if self._ask_leader is not None:
             await self._ask_leader()
         await self._survey_hosted()
@@ -121,6 +126,8 @@ class Pages:
         return Response(HTTPStatus.OK, content_type, text)
 
     async def _scrape(self, accept: str) -> bytes:
+        if self._load_code is not None:
+            await self._load_code()
         readings = self._read()
         if readings.node.active:  # the others show what it knows better
             await self._survey_partitions(SCRAPE_SURVEY_NS)

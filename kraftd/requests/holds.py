@@ -1,7 +1,8 @@
 """Connections that are held: their later requests wait until those before them have ended.
 
-Apache Kafka reads one request of a connection after the other. Here they overlap. Three kinds hold back those
-behind them: large ones, a Produce that waits for its log, and one whose transaction is being verified.
+Apache Kafka reads one request of a connection after the other. Here they overlap. Four kinds hold back those
+behind them: large ones, a Produce that waits for its log, one whose transaction is being verified, and those
+that wait for the code of coordinators.
 """
 
 from __future__ import annotations

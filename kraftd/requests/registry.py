@@ -116,6 +116,17 @@ class Route:
         """Its handler, loaded on first use."""
         return self._load()
 
+    def hold_back(self, can_take: Callable[[Call], bool]) -> None:
+        """Load the handler when `can_take` first returns true; until then no call gets there."""
+
+        def handle(call: Call) -> Generator[None, None, None] | None:
+            if not can_take(call):
+                return None
+            del self.handle
+            return self.handle(call)
+
+        self.handle = handle
+
     @cached_property
     def unread(self) -> Unread | None:
         """How its large requests are refused without decoding them, if that is known."""

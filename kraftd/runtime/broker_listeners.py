@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kraftd.answers.settings import ClientSettings
+from kraftd.broker_node.effects import LoadCoordinators
+from kraftd.broker_node.events import CoordinatorsLoaded
 from kraftd.broker_node.fetching.ports import inter_broker_listener
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
@@ -34,7 +36,7 @@ from kraftd.metadata.replica_changes import ReplicaChanges
 from kraftd.net.outbound import Times
 from kraftd.runtime.assembly import log_files_limit
 from kraftd.runtime.assignors import load_assignors
-from kraftd.runtime.late_code import load_coordinators
+from kraftd.runtime.late_code import LateCode, has_coordinators_logs, load_coordinators
 from kraftd.runtime.served_node import ServedNode
 
 if TYPE_CHECKING:
@@ -139,7 +141,10 @@ def serve_broker(
         lambda: str(UUID(bytes=rng.uuid())),
         security.authorizer,
     )
-    load_coordinators(config.log_dirs, runner.loop)
+    if has_coordinators_logs(config.log_dirs):
+        load_coordinators()
+    else:
+        node.coordinators.are_loaded = False
     node.coordinators.use_assignors(load_assignors(static, config.node_config, runner.log))
     among_brokers = inter_broker_listener(static)
     node.fault_of_stores = partial(security.fault_of_stores, config.node_config, among_brokers)
@@ -163,6 +168,10 @@ def serve_broker(
         )
         runner.log_cleaner = made.cleaning.cleaner
         runner.full_directories = made.logs.full_directories
+        if not node.coordinators.are_loaded:
+            late = LateCode(runner.loop, lambda: made.step(CoordinatorsLoaded()))
+            made.performers[LoadCoordinators] = lambda _: late.load()
+            runner.late_code = late
         return made
 
     every = runner.roads()

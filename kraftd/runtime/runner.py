@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.log_dirs.cleaner import LogCleaner
     from kraftd.log_dirs.full_directories import FullDirectories
+    from kraftd.runtime.late_code import LateCode
     from kraftd.runtime.served_node import ServedNode
 
 SWEEP_MS = 5_000
@@ -130,6 +131,7 @@ class Runner(NodeExecutor):
         self.served: list[ServedNode] = []  # the nodes beside the controller
         self.log_cleaner: LogCleaner | None = None  # of the broker among them
         self.full_directories: FullDirectories | None = None  # of that broker
+        self.late_code: LateCode | None = None  # likewise, if it starts without that
         self._by_listener: dict[str, ServedNode] = {}
         self.security = security
         self.logins = Logins(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ class Client(testkit.client.Client):
 
 class DaemonProcess:
     """`kraftd` in a separate directory; formatted on the first start."""
+
+    program: Sequence[str] = ("-m", "kraftd")
 
     def __init__(self, home: Path, port: int | None = None, **settings: Any) -> None:
         self.home = home
@@ -76,7 +79,7 @@ class DaemonProcess:
         """Start it without waiting."""
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "kraftd", "start", str(self.properties)],
+                [sys.executable, *self.program, "start", str(self.properties)],
                 stdout=subprocess.PIPE,
                 stderr=out,
             )

@@ -76,6 +76,8 @@ def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
     id = call.message.transactional_id
     batches = _transactional_batches(call.message)
     if batches:
+        if not node.coordinators.can_take(call):
+            return None
         writes = AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID
         if id is None or not node.boundary.allows(call, *writes, id):
             raise Refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

@@ -28,7 +28,8 @@ NO_ID, NO_EPOCH = -1, -1
 def handle(node: BrokerNode, call: Call) -> Work | None:
     if call.message.transactional_id is None:
         return _give_id(node, call)
-    node.coordinators.transactions.handle(call)
+    if node.coordinators.can_take(call):
+        node.coordinators.transactions.handle(call)
     return None
 
 

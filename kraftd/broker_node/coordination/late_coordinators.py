@@ -1,7 +1,7 @@
 """A broker's coordinators, made when something is first asked of them.
 
 They are a quarter of the modules of a whole Kafka. A broker that leads no partition of their topics starts
-without them, and its process loads them a little later (`runtime.late_code`).
+without them, and its process loads them a little later (`runtime.late_code`). What needs them before waits.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from kraftd.broker_node.events import PartitionRead, SharesRead
+from kraftd.broker_node.effects import LoadCoordinators
+from kraftd.broker_node.events import CoordinatorsLoaded, PartitionRead, SharesRead
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
     from kraftd.configdef.node import NodeConfig
     from kraftd.ground.event import Event
     from kraftd.groups.consumer.assignors.spec import Assignor
+    from kraftd.requests.call import Call
+    from kraftd.requests.holds import Hold
 
 TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
 
 
 class LateCoordinators:
-    """What `Coordinators` does, which exist from the first need on: a request, or a partition of `TOPICS`."""
+    """What `Coordinators` does, which exist from the first need on: a request, or a partition of `TOPICS`.
+
+    `are_loaded` is false while their code is not: a process may load it once it serves.
+    """
 
     def __init__(self, node: BrokersNode, static: NodeConfig, new_uuid: Callable[[], str]) -> None:
         self._node = node
@@ -36,6 +42,10 @@ class LateCoordinators:
         self._new_uuid = new_uuid
         self._assignors: Mapping[str, Assignor] | None = None
         self._made: Coordinators | None = None
+        self.are_loaded = True
+        self._is_asked_for = False
+        self._changed: dict[tuple[str, int], Hosted] = {}  # partitions that wait for the code
+        self._waiting: list[tuple[Call, Hold]] = []  # so do these
 
     def __repr__(self) -> str:
         return "<LateCoordinators, none yet>" if self._made is None else repr(self._made)
@@ -70,6 +80,7 @@ class LateCoordinators:
     def handlers(self) -> dict[type, Callable[..., None]]:
         """Of events, which only coordinators cause."""
         return {
+            CoordinatorsLoaded: lambda _: self._on_loaded(),
             PartitionRead: lambda event: self.made.partition_read(event),
             SharesRead: lambda event: self.made.shares.fetches.shares_read(event),
         }
@@ -77,6 +88,41 @@ class LateCoordinators:
     def use_assignors(self, assignors: Mapping[str, Assignor]) -> None:
         """Have consumer groups use these, by name."""
         self._assignors = assignors
+
+    # -- until their code is loaded
+
+    def can_take(self, call: Call) -> bool:
+        """Return whether the code is loaded; if not, the call is handled again once it is, and its connection
+        is held.
+        """
+        if self.are_loaded:
+            return True
+        self._waiting.append((call, self._node.boundary.holds.hold(call.connection_id)))
+        self._ask_for_code()
+        return False
+
+    def _ask_for_code(self) -> None:
+        if not self._is_asked_for:
+            self._is_asked_for = True
+            self._node.outbox.emit(LoadCoordinators())
+
+    def _on_loaded(self) -> None:
+        self.are_loaded = True
+        changed, self._changed = self._changed, {}
+        for key, one in changed.items():
+            self.leadership_changed(one, self._node.replicas.get(*key))
+        waiting, self._waiting = self._waiting, []
+        for call, hold in waiting:
+            self._node.boundary.handle(call)
+            hold.end()
+
+    def serve_consumer_groups(self) -> bool:
+        """Return whether it is known that consumer groups are served."""
+        return self.are_loaded and self.groups.coordinator.consumer.is_served()
+
+    def serve_share_groups(self) -> bool:
+        """Return whether it is known that share groups are served."""
+        return self.are_loaded and self.shares.is_enabled()
 
     # -- driving
 
@@ -109,7 +155,11 @@ class LateCoordinators:
             self._made.topics_deleted(topics)
 
     def leadership_changed(self, changed: Hosted, hosted: Hosted | None) -> None:
-        if self._made is not None or changed.topic in TOPICS:
+        if not self.are_loaded:
+            if changed.topic in TOPICS:
+                self._changed[changed.topic, changed.index] = changed
+                self._ask_for_code()
+        elif self._made is not None or changed.topic in TOPICS:
             self.made.leadership_changed(changed, hosted)
 
     def marks_moved(self, hosted: Hosted, high_watermark: int) -> None:
@@ -120,5 +170,8 @@ class LateCoordinators:
         return None if self._made is None else self._made.of_topic(topic)
 
     def connection_closed(self, connection_id: int) -> None:
+        for one in [one for one in self._waiting if one[0].connection_id == connection_id]:
+            self._waiting.remove(one)
+            one[1].end()
         if self._made is not None:
             self._made.shares.connection_closed(connection_id)

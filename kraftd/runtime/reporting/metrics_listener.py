@@ -50,7 +50,9 @@ class Watch:
         self._about = {"version": version("kraftd"), "codec": engine_name(), "kafka": KAFKA}
         assert config.metrics_listener is not None
         self._endpoint = config.metrics_listener
-        handle: Handler = Pages(self.readings, self._held, config.metrics_names, runner.sight.ask).handle
+        handle: Handler = Pages(
+            self.readings, self._held, config.metrics_names, runner.sight.ask, self._load_code
+        ).handle
         if config.metrics_password:
             delay_s = config.connection_failed_authentication_delay_ms / 1000
             handle = with_password(
@@ -80,6 +82,11 @@ class Watch:
         elif self._server is not None:
             self._server.close()
         self._connections.close()
+
+    async def _load_code(self) -> None:
+        """Wait for what the pages of a broker need."""
+        if (late := self._runner.late_code) is not None:
+            await asyncio.shield(late.load())
 
     def _refused(self) -> None:
         reason = "wrong user or password"
