@@ -69,7 +69,9 @@ def test_who_may_find_share_partitions_is_asked_of_versions_that_know_them(
     monkeypatch.setattr(harness.broker.boundary, "_authorizer", authorizer)
     key = f"g:{uuid_text(topic_id(harness))}:0"
     assert find(harness, key, 5).error_code == ErrorCode.INVALID_REQUEST
-    assert find(harness, key).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    denied = find(harness, key)
+    assert (denied.key, denied.error_code) == (key, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    assert (denied.node_id, denied.port) == (-1, -1) and denied.error_message  # no broker 0
     nothing = FindCoordinatorRequest(key_type=2, coordinator_keys=())
     assert harness.client_ask(ApiKey.FIND_COORDINATOR, 6, nothing).coordinators == []
 

@@ -16,7 +16,6 @@ from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.nodes import broker_listener
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kraftd.ground.pace import Pace, Slices
-from kraftd.ground.refusal import Refusal
 from kraftd.groups.java_hashes import partition_for
 from kraftd.groups.share_state.key import parse_key
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -47,18 +46,19 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
     is_known = key_type in (*NEEDED, SHARE)
     cluster = AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
     finds_shares = key_type == SHARE and call.version >= FIRST_VERSION_OF_SHARES
-    if finds_shares and request.coordinator_keys and not node.boundary.allows(call, *cluster):
-        raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    is_denied = finds_shares and bool(request.coordinator_keys) and not node.boundary.allows(call, *cluster)
     resource_type, error = NEEDED.get(key_type, NEEDED[GROUP])
     describing = Permission(node.boundary, call, AclOperation.DESCRIBE, resource_type)
     found, pace = [], Pace()
-    has_texts = not (has_many_keys and is_known)  # as in Kafka
+    has_texts = is_denied or not (has_many_keys and is_known)  # as in Kafka
 
     def none(key: str, error: ErrorCode, reason: str = "") -> Coordinator:
         return Coordinator(key, -1, "", -1, error, reason or (error.message if has_texts else ""))
 
     for key in request.coordinator_keys if has_many_keys else (request.key,):
-        if not is_known:
+        if is_denied:
+            found.append(none(key, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        elif not is_known:
             found.append(none(key, ErrorCode.INVALID_REQUEST))
         elif key_type != SHARE and not describing.allows(key):
             found.append(none(key, error))
