@@ -24,13 +24,18 @@ from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import BrokerHarness
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+AT_CLIENTS = "PLAINTEXT://127.0.0.1:9092"
 SET, DELETE, APPEND, UNKNOWN = 0, 1, 2, 9
 INVALID, BAD_CONFIG = ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG
 
 
 @pytest.fixture
 def harness(tmp_path: Path) -> BrokerHarness:
-    return BrokerHarness(tmp_path).run()
+    listeners = {
+        "listeners": f"CONTROLLER://127.0.0.1:9093,{AT_CLIENTS}",
+        "kraftd.client.listener.names": "PLAINTEXT",
+    }
+    return BrokerHarness(tmp_path, **listeners).run()  # type: ignore[arg-type]
 
 
 def change(harness: BrokerHarness, *resources: tuple[int, str, list[AlterableConfig]]) -> dict[str, int]:
@@ -89,16 +94,28 @@ def change_one(harness: BrokerHarness, name: str, *configs: AlterableConfig) -> 
         ("100", "max.connections.per.ip.overrides", SET, "127.0.0.1:x", INVALID),
         ("100", "max.connections", SET, "0", INVALID),
         ("", "max.connection.creation.rate", SET, "0", INVALID),
-        ("100", "listener.name.controller.max.connections", SET, "0", INVALID),
-        ("100", "listener.name.controller.max.connections", SET, "1", 0),
+        ("100", "listener.name.plaintext.max.connections", SET, "0", INVALID),
+        ("100", "listener.name.plaintext.max.connections", SET, "1", 0),
         ("100", "listener.name.other.max.connections", SET, "0", 0),  # there is no such listener
-        ("100", "listeners", SET, "CONTROLLER://127.0.0.1:9999", 0),  # after a restart
-        ("100", "listeners", SET, "CONTROLLER://127.0.0.1:9093,MORE://127.0.0.1:9094", INVALID),
+        ("100", "listeners", SET, f"CONTROLLER://127.0.0.1:9999,{AT_CLIENTS}", 0),  # after a restart
+        ("100", "listeners", SET, f"CONTROLLER://127.0.0.1:9093,MORE://127.0.0.1:9094,{AT_CLIENTS}", INVALID),
         ("100", "listeners", SET, "x", INVALID),
-        ("100", "listener.security.protocol.map", SET, "CONTROLLER:PLAINTEXT", 0),
+        ("100", "listener.security.protocol.map", SET, "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT", 0),
         ("100", "listener.security.protocol.map", SET, "CONTROLLER:SSL", INVALID),
         ("100", "listener.security.protocol.map", SET, "OTHER:PLAINTEXT", INVALID),
         ("100", "principal.builder.class", SET, "com.example.Builder", INVALID),
+        ("100", "listener.name.any.principal.builder.class", SET, "com.example.Builder", INVALID),
+        ("100", "listener.name.any.ssl.engine.factory.class", SET, "com.example.Factory", INVALID),
+        ("100", "ssl.engine.factory.class", SET, "com.example.Factory", INVALID),
+        ("", "metric.reporters", SET, "com.example.Reporter", INVALID),
+        ("", "metric.reporters", SET, "org.apache.kafka.common.metrics.JmxReporter", 0),
+        ("", "metric.reporters", SET, "", 0),
+        ("100", "listener.name.none.num.network.threads", SET, "100", 0),
+        ("100", "listener.name.controller.max.connections", SET, "0", 0),  # they are brokers' and clients'
+        ("100", "listener.name.plaintext.group.max.size", SET, "x", INVALID),
+        ("100", "listener.name.plaintext.plain.connections.max.reauth.ms", SET, "x", INVALID),
+        ("100", "listener.name.plaintext.group.max.size", SET, "5", 0),
+        ("100", "listener.name.none.group.max.size", SET, "x", 0),
         ("100", "cordoned.log.dirs", SET, "/data/", 0),
         ("100", "cordoned.log.dirs", SET, "*", 0),
         ("100", "cordoned.log.dirs", SET, "", 0),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kraftd.configdef.definition import InvalidValue, Value
+from kraftd.configdef.definition import InvalidValue, Value, broker_def
 from kraftd.configdef.node import NodeConfig
 from kraftd.configdef.text import parse_integer, parse_list, split, trim
 from kraftd.controller.configs.changes import Resource, changed_value
@@ -48,8 +48,10 @@ OPERATIONS = frozenset(map(int, Operation))
 MAX_CONFIGS = 1_000  # checked at once
 LEAST_DEDUPE_BUFFER_BYTES = 1024 * 1024  # a thread
 FOLLOWS_RETENTION, UNLIMITED = -2, -1
+OF_CLASSES = ("principal.builder.class", "ssl.engine.factory.class")  # also of single listeners
+REPORTERS = "metric.reporters"
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
-_OF_LISTENER = re.compile(rf"listener\.name\.[^.]*\.{re.escape(NETWORK_THREADS)}")
+_PREFIX = re.compile(r"listener\.name\.[^.]*\.")
 
 
 def check_broker_change(ctx: Context, name: str, configs: Sequence[Any], *, incremental: bool) -> None:
@@ -81,7 +83,8 @@ def check_broker_change(ctx: Context, name: str, configs: Sequence[Any], *, incr
         _check_threads(old, new)
         _check_listener_limits(old, new)
         _check_listeners(old, new)
-        _check_classes(old, new)
+        _check_of_listeners(new, after)
+        _check_classes(old, new, after)
         if CORDONED_LOG_DIRS in after:
             _check_cordoned(new)
     except InvalidValue as error:
@@ -178,11 +181,11 @@ def _is_integer(text: str) -> bool:
 
 def _check_listener_limits(old: NodeConfig, new: NodeConfig) -> None:
     """A listener's limit of connections, or of new ones a second, cannot become 0. Raises Refusal."""
-    for listener in map(str.lower, _listeners(new)):
+    for prefix in _prefixes(new):
         for key in LISTENER_LIMITS:
-            before, after = (_of_listener(config, listener, key) for config in (old, new))
+            before, after = (_of_listener(config, prefix, key) for config in (old, new))
             if after != before and after <= 0:
-                raise invalid_request(f"{key} of listener {listener} must be at least 1, not {after}.")
+                raise invalid_request(f"{prefix}{key} must be at least 1, not {after}.")
 
 
 def _check_listeners(old: NodeConfig, new: NodeConfig) -> None:
@@ -200,11 +203,30 @@ def _check_listeners(old: NodeConfig, new: NodeConfig) -> None:
             raise invalid_request(f"{PROTOCOLS} must leave listener {name} its security protocol.")
 
 
-def _check_classes(old: NodeConfig, new: NodeConfig) -> None:
-    """kraftd has no Java classes that could take the place of its own. Raises Refusal."""
-    name = "principal.builder.class"
-    if new.value(name) != old.value(name):
-        raise invalid_request(f"{name} cannot be changed: kraftd has no other.")
+def _check_of_listeners(new: NodeConfig, after: Mapping[str, str]) -> None:
+    """What is said of a listener of this broker is a value of its key, whether it takes effect or not. Raises
+    InvalidValue.
+    """
+    definition, prefixes = broker_def(), _prefixes(new)
+    for name, text in after.items():
+        for prefix in prefixes:
+            if name.startswith(prefix):
+                base = name.removeprefix(prefix)
+                key = definition.get(base) or definition.get(base.partition(".")[2])  # behind a mechanism
+                if key is not None:
+                    key.parse(text)
+
+
+def _check_classes(old: NodeConfig, new: NodeConfig, after: Mapping[str, str]) -> None:
+    """kraftd has no Java classes that could take the place of its own. Raises Refusal, InvalidValue."""
+    names = [name for name in after if _PREFIX.sub("", name, count=1) in OF_CLASSES]
+    for name in (*names, *OF_CLASSES):
+        key = broker_def()[_PREFIX.sub("", name, count=1)]
+        if new.get(name) != old.get(name) and new.get(name, key.default) != key.default:
+            raise invalid_request(f"{name} cannot be changed: kraftd has no other.")
+    known = {*_texts(old, REPORTERS), *(parse_list(broker_def()[REPORTERS].default or ""))}
+    if unknown := sorted(set(_texts(new, REPORTERS)) - known):
+        raise invalid_request(f"{REPORTERS} cannot name {', '.join(unknown)}: kraftd runs no Java classes.")
 
 
 def _check_cordoned(config: NodeConfig) -> None:
@@ -227,6 +249,13 @@ def _listeners(config: NodeConfig) -> list[str]:
     return [text.partition("://")[0] for text in _texts(config, "listeners")]
 
 
+def _prefixes(config: NodeConfig) -> list[str]:
+    """What the keys of the listeners to brokers and clients begin with."""
+    controllers = {name.upper() for name in _texts(config, "controller.listener.names")}
+    names = [name for name in _listeners(config) if name.upper() not in controllers]
+    return [f"listener.name.{name.lower()}." for name in names]
+
+
 def _protocols(config: NodeConfig) -> dict[str, str]:
     """Security protocols by listener, in capitals."""
     entries = parse_list(str(config.value(PROTOCOLS)))
@@ -241,9 +270,9 @@ def _texts(config: NodeConfig, key: str) -> list[str]:
     return value if isinstance(value, list) else []
 
 
-def _of_listener(config: NodeConfig, listener: str, key: str) -> int:
-    """The limit of a listener: its own, else that of all. Raises InvalidValue."""
-    own = config.get(f"listener.name.{listener}.{key}")
+def _of_listener(config: NodeConfig, prefix: str, key: str) -> int:
+    """A number of a listener: its own, else that of all. Raises InvalidValue."""
+    own = config.get(prefix + key)
     return config.integer(key) if own is None else int(own)
 
 
@@ -260,10 +289,6 @@ def _numbers_of_threads(old: NodeConfig, new: NodeConfig) -> Iterator[tuple[str,
     """Each key with the number before and after."""
     for name in THREADS:
         yield name, old.integer(name), new.integer(name)
-    for name in sorted(set(old) | set(new)):
-        if _OF_LISTENER.fullmatch(name):
-            yield name, _network_threads(old, name), _network_threads(new, name)
-
-
-def _network_threads(config: NodeConfig, name: str) -> int:
-    return int(config[name]) if name in config else config.integer(NETWORK_THREADS)
+    for prefix in _prefixes(new):
+        before, after = (_of_listener(config, prefix, NETWORK_THREADS) for config in (old, new))
+        yield f"{prefix}{NETWORK_THREADS}", before, after

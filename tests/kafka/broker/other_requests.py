@@ -65,7 +65,13 @@ BROKER_CHANGES: dict[str, tuple[str | None, ...]] = {
     "listener.name.users.num.network.threads": ("9", "0"),
     "ssl.keystore.location": ("/none",),
     "listener.name.users.no.such": ("1",),
-    "metric.reporters": ("", None),
+    "listener.name.users.group.max.size": ("x", "100"),
+    "listener.name.users.plain.connections.max.reauth.ms": ("x", "0"),
+    "listener.name.users.principal.builder.class": ("com.example.Builder", None),
+    "listener.name.none.num.network.threads": ("9", "0"),
+    "listener.name.controller.max.connections": ("0", "50"),
+    "ssl.engine.factory.class": ("com.example.Factory", ""),
+    "metric.reporters": ("", "com.example.Reporter", None),
     "node.id": ("5",),
     "no.such": ("x", None),
 }
@@ -264,7 +270,7 @@ class OtherRequests(Randomness):
 
     def find_coordinator(self) -> Drawn:
         version = self.version(10)
-        kind = self.one((0, 0, 0, 0, 9)) if version >= 1 else 0
+        kind = self.one((0, 0, 0, 0, 9, 2)) if version >= 1 else 0
         if version < 4:
             return FindCoordinatorRequest(self.group(), kind), version
         return FindCoordinatorRequest(
