@@ -938,8 +938,8 @@ static PyObject *verify_batches(PyObject *Py_UNUSED(module), PyObject *args)
     return Py_BuildValue("(nz)", at, reason);
 }
 
-/* select_batches(data, offset, max_bytes, end_offset, limit_offset) -> (start, stop, missing bytes): see
-   kraftd/log/data/reading.py. With a stop of -1 the header at `start` cannot follow the one before. */
+/* select_batches(data, offset, max_bytes, end_offset, limit_offset) -> (start, stop, missing bytes, offset after
+   them): see kraftd/log/data/reading.py. With a stop of -1 the header at `start` cannot follow the one before. */
 static PyObject *select_batches(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_buffer data;
@@ -947,7 +947,7 @@ static PyObject *select_batches(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "y*LLLL", &data, &offset, &max_bytes, &end_offset, &limit_offset))
         return NULL;
     long long at = 0, first = -1, stop = 0, room = max_bytes < data.len ? max_bytes : data.len, missing = HEADER_BYTES;
-    int64_t previous = -1;
+    int64_t previous = -1, next_offset = 0;
     while (at + HEADER_BYTES <= data.len) {
         const uint8_t *p = (const uint8_t *)data.buf + at;
         int64_t base = (int64_t)load64(p), last = plus(base, (int32_t)load32(p + DELTA_AT));
@@ -969,11 +969,14 @@ static PyObject *select_batches(PyObject *Py_UNUSED(module), PyObject *args)
                 missing = is_beyond || after <= data.len ? 0 : after - at;
                 if (stop == at)
                     break;
+                next_offset = last + 1;
             }
         } else if (last >= end_offset || after > data.len || after - first > room)
             break;
-        else
+        else {
             stop = after;
+            next_offset = last + 1;
+        }
         at = after;
     }
     if (first < 0)
@@ -981,7 +984,7 @@ static PyObject *select_batches(PyObject *Py_UNUSED(module), PyObject *args)
     else if (stop > first)
         missing = 0;
     PyBuffer_Release(&data);
-    return Py_BuildValue("(LLL)", first, stop, missing);
+    return Py_BuildValue("(LLLL)", first, stop, missing, (long long)next_offset);
 }
 
 /* ------------------------------------------------------------------------------------------------

@@ -161,32 +161,32 @@ def verify_batches(data: Buffer, position: int, end_offset: int, leader_epoch: i
 
 def select_batches(
     data: Buffer, offset: int, max_bytes: int, end_offset: int, limit_offset: int
-) -> tuple[int, int, int]:
-    """Start and stop of the batches that an answer may have, and the bytes that are missing for one. With a
-    stop of -1 the header at the start cannot follow the one before.
+) -> tuple[int, int, int, int]:
+    """Start and stop of the batches that an answer may have, the bytes that are missing for one, and the
+    offset after them. With a stop of -1 the header at the start cannot follow the one before.
     """
     size = len(data)
     at, previous = 0, -1
-    first, stop, limit = -1, 0, 0
+    first, stop, limit, next_offset = -1, 0, 0, 0
     while at + HEADER_BYTES <= size:
         fields = HEADER.unpack_from(data, at)
         base_offset, length, last = fields[0], fields[1], fields[0] + fields[6]
         after = at + LENGTH_END + length
         if length < HEADER_BYTES - LENGTH_END or not previous < base_offset <= last < limit_offset:
             if first < 0:
-                return at, -1, 0
+                return at, -1, 0, 0
             break  # what is before it is served
         previous = last
         if first < 0:
             if last >= offset:
                 if last >= end_offset:
-                    return at, at, 0
+                    return at, at, 0, 0
                 if after > size:
-                    return at, at, after - at
-                first, stop, limit = at, after, at + max_bytes
+                    return at, at, after - at, 0
+                first, stop, limit, next_offset = at, after, at + max_bytes, last + 1
         elif last >= end_offset or after > size or after > limit:
             break
         else:
-            stop = after
+            stop, next_offset = after, last + 1
         at = after
-    return (first, stop, 0) if first >= 0 else (at, at, HEADER_BYTES)
+    return (first, stop, 0, next_offset) if first >= 0 else (at, at, HEADER_BYTES, 0)

@@ -160,11 +160,12 @@ class RecordEngine(Protocol):
 
     def select_batches(
         self, data: Buffer, offset: int, max_bytes: int, end_offset: int, limit_offset: int, /
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, int, int]:
         """Start and stop of the batches from the first on that ends at or past an offset: one at least, as
         many as max_bytes hold, none that ends at or past end_offset. Without one both are where to read on,
-        and the third number is how many bytes that takes, 0 beyond the end. A stop of -1 says that the header
-        at the start is damaged: offsets ascend, and are below limit_offset."""
+        and the third number is how many bytes that takes, 0 beyond the end. The fourth one is the offset
+        after the batches. A stop of -1 says that the header at the start is damaged: offsets ascend, and are
+        below limit_offset."""
 
     def write_records(self, records: Sequence[NewRecord], /) -> tuple[bytes, int, int]:
         """Records as a batch holds them, uncompressed, with the first timestamp and the maximum."""

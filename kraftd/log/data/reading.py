@@ -30,12 +30,13 @@ REMEDY = (
 
 class Span(NamedTuple):
     """Where whole batches are in bytes that were read. If there are none, `start` is the batch to read on
-    from, and missing_bytes how many it needs: 0 if it is beyond the end.
+    from, and missing_bytes how many it needs: 0 if it is beyond the end. next_offset: the one after them.
     """
 
     start: int
     stop: int
     missing_bytes: int = 0
+    next_offset: int = 0
 
 
 def select(data: bytes | memoryview, offset: int, max_bytes: int, end_offset: int, limit_offset: int) -> Span:
@@ -44,12 +45,13 @@ def select(data: bytes | memoryview, offset: int, max_bytes: int, end_offset: in
 
     Raises CorruptBatch for headers that cannot follow each other.
     """
-    start, stop, missing_bytes = ENGINE.select_batches(data, offset, max_bytes, end_offset, limit_offset)
+    found = ENGINE.select_batches(data, offset, max_bytes, end_offset, limit_offset)
+    start, stop = found[:2]
     if stop < 0:
         base_offset, length = _START.unpack_from(data, start)
         last = base_offset + _LAST_OFFSET_DELTA.unpack_from(data, start + _LAST_OFFSET_DELTA_AT)[0]
         raise CorruptBatch(f"a batch of offsets {base_offset} to {last}, {length} bytes long", start)
-    return Span(start, stop, missing_bytes)
+    return Span(*found)
 
 
 class SegmentRead(NamedTuple):
@@ -74,9 +76,13 @@ class SegmentRead(NamedTuple):
         segment = self.segment
         entry_offset, position = segment.place(offset, self.directory, self.opened)
         end = self.end_position
-        wanted = min(max_bytes, end) + self.interval_bytes + _CHUNK_BYTES
+        before_bytes = self.interval_bytes + _CHUNK_BYTES  # as many may be there before the batch, and behind
+        wanted = min(max_bytes, end) + before_bytes
         if position >= end:
             entry_offset, position = None, 0  # the index is wrong
+        continued = entry_offset is None and position > 0  # the batch is there: the last read ended before it
+        if continued:
+            wanted = max(min(max_bytes, end), before_bytes)
         while position < end:
             data = self._read(position, min(wanted, end - position))
             if data is None:
@@ -87,10 +93,17 @@ class SegmentRead(NamedTuple):
                     entry_offset, position = None, 0
                     continue
                 entry_offset = None
+            elif continued and (len(data) < HEADER_BYTES or _START.unpack_from(data)[0] < offset):
+                # A changed header, which batches before it will show.
+                segment.forget_place()
+                return self.batches(offset, max_bytes, end_offset)
+            continued = False
             span = self._select(data, position, offset, max_bytes, end_offset)
             if span.stop > span.start:
                 chosen = memoryview(data)[span.start : span.stop]
                 sound_bytes = self._check(chosen, position + span.start, offset)
+                if self.cached_only and sound_bytes == len(chosen):
+                    segment.note_end(span.next_offset, position + span.stop)
                 return data if sound_bytes == len(data) else chosen[:sound_bytes]
             if not span.missing_bytes:
                 return b""

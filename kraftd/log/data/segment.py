@@ -80,7 +80,8 @@ class DataSegment:
         self.time_entries = -1
         self._first_timestamp_ms: int | None = None
         self._max_time: tuple[int, int] | None = None
-        # What was found last in the file, for a fetch asks thrice: the offset, how many entries, the place.
+        # What was found last in the file, for a fetch asks thrice; or where the last read ended, for most go
+        # on from there. The offset, how many entries there were, the place.
         self._last_place: tuple[int, int, tuple[int | None, int]] | None = None
 
     def __repr__(self) -> str:
@@ -191,20 +192,24 @@ class DataSegment:
 
     def set_entries(self, offsets: int, times: int, max_time: tuple[int, int]) -> None:
         """Note what both files have, after they were written by a recovery or cut."""
-        self.offset_entries, self.time_entries = offsets, times
+        self.offset_entries, self.time_entries, self._last_place = offsets, times, None
         self._max_time = max_time if times else None
 
     def place(self, offset: int, directory: str, opened: Opener) -> tuple[int | None, int]:
-        """(last offset of its batch, position) of the last entry at or below offset, else (None, 0)."""
+        """(last offset of its batch, position) of the last entry at or below offset, else (None, 0).
+
+        (None, position) if the batch there is the one that holds the offset or follows it: see `note_end`.
+        """
+        last = self._last_place
+        if last is not None and last[0] == offset and last[1] == self.offset_entries:
+            return last[2]
         found = None if self.index is None else self.index.place(offset)
         if found is not None:
             return found
         self.count_entries(directory, opened)
-        entries, last = self.offset_entries, self._last_place
+        entries = self.offset_entries
         if not entries:
             return None, 0
-        if last is not None and last[0] == offset and last[1] == entries:
-            return last[2]
         file = opened(self.path(directory, OFFSET_INDEX_SUFFIX))
         place: tuple[int | None, int] = None, 0
         if count := count_of_offsets_to(file, entries, offset - self.base_offset):
@@ -212,6 +217,17 @@ class DataSegment:
             place = relative + self.base_offset, position
         self._last_place = offset, entries, place
         return place
+
+    def note_end(self, next_offset: int, position: int) -> None:
+        """Note where sound batches that were read end, and the offset after them. Only for the thread that
+        truncates.
+        """
+        if position < self.end_position:
+            self._last_place = next_offset, self.offset_entries, (None, position)
+
+    def forget_place(self) -> None:
+        """Let the next lookup search the index."""
+        self._last_place = None
 
     def first_timestamp_ms(self, directory: str, opened: Opener) -> int:
         """The largest timestamp of the first batch; -1 of an empty segment. Raises CorruptBatch."""
@@ -275,6 +291,7 @@ class DataSegment:
         opened(self.path(directory)).truncate(position)
         self.end_position = position
         self.offset_entries, self.time_entries, self._max_time = kept, kept_times, None
+        self._last_place = None
         if not position:
             self.created_ms, self._first_timestamp_ms = now_ms, None
         index = self.writable_index(interval_bytes, directory, opened)

@@ -72,7 +72,7 @@ def content(log: DataLog, end_offset: int | None = None) -> list[bytes]:
     offset = log.log_start
     end = log.log_end if end_offset is None else end_offset
     while offset < end:
-        data = log.read(offset, 300, end_offset)
+        data = log.read(offset, 300, end_offset, cached_only=True)
         assert data is not None
         if not data:
             break

@@ -372,6 +372,30 @@ def test_an_offset_is_looked_up_once_in_an_index_until_that_has_more_entries() -
     assert log.bytes_between(20, 24) < log.bytes_between(7, 24)
 
 
+def test_a_read_goes_on_where_the_last_one_ended() -> None:
+    """Without a search: what is left is known to the byte, and a changed batch there is still found."""
+    disk, log = new_log(settings=DataLogSettings(segment_bytes=1 << 20, index_interval_bytes=200))
+    for offset in range(12):
+        append(log, batch(offset, timestamp_ms=-1))
+    log.flush(NOW_MS)
+    size = len(batch(0))
+
+    def read(offset: int) -> list[int]:
+        return offsets([bytes(log.read(offset, 2 * size, cached_only=True) or b"")])
+
+    assert read(0) == [0, 1]
+    assert log.bytes_between(2, 12) == 10 * size
+    path = f"{DIRECTORY}/00000000000000000000.log"
+    disk.flip_bit(path, 2 * size + 7, 1)
+    with pytest.raises(CorruptStorage, match="offsets 0 to 0"):
+        read(2)
+    disk.flip_bit(path, 2 * size + 7, 1)
+    assert [read(2), read(9)] == [[2, 3], [9, 10]]
+    log.truncate_to(10, NOW_MS)
+    append(log, batch(10, size=60), batch(11, size=60))
+    assert read(11) == [11], "no place of before a truncation is left"
+
+
 def test_a_wrong_index_costs_time_and_no_record() -> None:
     disk, log = new_log()
     for offset in range(12):
