@@ -289,7 +289,8 @@ class DataLog(LogState):
         self, offset: int, max_bytes: int, end_offset: int | None = None, *, cached_only: bool = False
     ) -> bytes | memoryview | None:
         """Whole batches from the one that holds offset, or follows it, on: at least one, as many as fit into
-        max_bytes and a segment, none that reaches past end_offset. Empty if there is none.
+        max_bytes, and into a segment if they are not in memory; none that reaches past end_offset. Empty if
+        there is none.
 
         With cached_only: None if the disk would be waited for, or much would be copied from the page cache.
         `cold_read` then reads in a thread. Raises OffsetOutOfRange, CorruptStorage.

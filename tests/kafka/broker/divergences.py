@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -11,10 +12,13 @@ from kraftd.messages.list_offsets_request import (
 )
 from kraftd.messages.produce_request import ProduceRequest
 from kraftd.partition.reading import EARLIEST_TIMESTAMP, MAX_TIMESTAMP
+from kraftd.types import uuid_text
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from tests.kafka.broker.pair import Side
 
+OF_MANY_SEGMENTS = ("rolls", uuid_text(b"rolls".ljust(11) + bytes(5)))  # by name, and by the shared id
+FULL_BYTES = 1 << 20  # limits below it may leave a partition no room
 _OF_REQUEST = {ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR}
 _OF_RECORDS = {ErrorCode.INVALID_RECORD, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE}
 _OTHER_FAULTS = {
@@ -30,6 +34,8 @@ def is_on_purpose(kraftd_side: Side, request: Message, kafka: Any, kraftd: Any) 
         return False
     if isinstance(request, ProduceRequest):
         return _is_refused_whole(kafka, kraftd)
+    if isinstance(request, FetchRequest):
+        return _reads_on(request, kafka, kraftd)
     if isinstance(request, ListOffsetsRequest):
         return _is_below_log_start(kraftd_side, request, kafka, kraftd)
     return False
@@ -44,6 +50,25 @@ def _is_refused_whole(kafka: Any, kraftd: Any) -> bool:
     return 0 not in ours and (
         theirs <= _OF_REQUEST or (ours <= _OTHER_FAULTS and theirs <= _OF_RECORDS | ours)
     )
+
+
+def _reads_on(request: FetchRequest, kafka: Any, kraftd: Any) -> bool:
+    """Kafka reads to the end of a segment; next to no room, aborted transactions are null or empty."""
+    theirs, ours = (
+        {(topic, row["partitionIndex"]): row for topic, rows in one["responses"] for row in rows}
+        for one in (kafka, kraftd)
+    )
+    if {**kafka, "responses": None} != {**kraftd, "responses": None} or theirs.keys() != ours.keys():
+        return False
+    for (topic, index), row in theirs.items():
+        other = ours[topic, index]
+        if topic in OF_MANY_SEGMENTS and row["records"]:
+            other = {**other, "records": other["records"][: len(row["records"])]}
+        if request.max_bytes < FULL_BYTES and row["records"] == []:
+            other = {**other, "abortedTransactions": row["abortedTransactions"]}
+        if row != other:
+            return False
+    return True
 
 
 def _is_below_log_start(side: Side, request: ListOffsetsRequest, kafka: Any, kraftd: Any) -> bool:
