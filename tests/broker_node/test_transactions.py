@@ -82,6 +82,15 @@ def test_an_unknown_topic_is_named_whatever_the_transaction__kip890(harness: Bro
     assert errors("none", "t") == expected
 
 
+def test_a_transactional_batch_without_a_producer_id_is_not_verified(harness: BrokerHarness) -> None:
+    """As in Kafka, which writes it: there is no producer to ask about, or to differ from another one."""
+    batch = records(2, attributes=TRANSACTIONAL)
+    request = harness.produce_request("t", {0: batch})
+    request.transactional_id = "id"
+    answer = harness.client_ask(ApiKey.PRODUCE, 12, request).responses[0].partition_responses[0]
+    assert (answer.error_code, answer.base_offset) == (0, 0)
+
+
 def test_a_batch_that_is_cut_belongs_to_no_transaction(harness: BrokerHarness) -> None:
     batch = bytearray(records(2))
     batch[ATTRIBUTES_LOW_AT] |= TRANSACTIONAL

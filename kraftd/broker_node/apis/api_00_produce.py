@@ -38,6 +38,7 @@ from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from kraftd.wire.batch import MAGIC
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.records import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
@@ -114,6 +115,8 @@ def _append_verified(node: BrokerNode, call: Call, transactional_id: str, batche
         found = node.topic_name(topic_id) if topic_id != ZERO_UUID else name
         writes = AclOperation.WRITE, AclResourceType.TOPIC
         is_here = found is not None and node.replicas.get(found, index) is not None
+        if batch.producer_id == NO_PRODUCER_ID:
+            continue  # there is nothing to verify: it is refused with its records
         if found is not None and is_here and node.boundary.allows_quietly(call, *writes, found):
             verified[found, index] = batch
     if len({batch[:2] for batch in verified.values()}) > 1:
