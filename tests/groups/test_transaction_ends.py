@@ -17,8 +17,9 @@ from kraftd.groups.transactions.states import (
     ONGOING,
     PREPARE_COMMIT,
 )
+from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.wire.error_code import ErrorCode
-from tests.groups.transaction_desk import TransactionDesk, begun
+from tests.groups.transaction_desk import TransactionDesk, adding, begun
 
 CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
 MINUTE_MS = 60_000
@@ -196,6 +197,30 @@ def test_a_producer_without_a_transaction_goes_on_at_another_broker() -> None:
     desk.reload()
     assert desk.ids()["id"].current.state is EMPTY
     assert desk.add((first.producer_id, first.producer_epoch)) == 0
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_another_coordinator_waits_until_what_it_has_loaded_is_committed(*, is_decided: bool) -> None:
+    """Another leader may still truncate it. Then nothing knows of the partitions, or of the decision."""
+    desk = TransactionDesk()
+    first = desk.init()
+    producer = first.producer_id, first.producer_epoch
+    if is_decided:
+        desk.add(producer)
+    desk.is_held = True
+    if is_decided:
+        desk.send(EndTxnRequest("id", *producer, True), 5)
+    else:
+        desk.send(adding(producer), 3)
+    assert desk.states()[-1].state is (PREPARE_COMMIT if is_decided else ONGOING)
+    desk.reload()
+    assert desk.add(producer) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert not desk.markers
+    desk.release()
+    if is_decided:
+        assert desk.markers and desk.states()[-1].state is COMPLETE_COMMIT
+    else:
+        assert desk.add(producer) == ErrorCode.NONE
 
 
 def test_a_partition_is_read_in_pieces_of_the_size_that_is_set() -> None:

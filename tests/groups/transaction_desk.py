@@ -117,21 +117,22 @@ class TransactionDesk(Desk):
         return self.ask(InitProducerIdRequest(id, TIMEOUT_MS, *expected), 5)
 
     def add(self, producer: tuple[int, int], *indexes: int, id: str = "id") -> int:
-        topics = [AddPartitionsToTxnTopic("orders", indexes or (0,))]
-        answer = self.ask(
-            AddPartitionsToTxnRequest(
-                v3_and_below_transactional_id=id,
-                v3_and_below_producer_id=producer[0],
-                v3_and_below_producer_epoch=producer[1],
-                v3_and_below_topics=topics,
-            ),
-            3,
-        )
+        answer = self.ask(adding(producer, *indexes, id=id), 3)
         error: int = answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
         return error
 
     def end(self, producer: tuple[int, int], is_commit: bool, id: str = "id", version: int = 5) -> Any:
         return self.ask(EndTxnRequest(id, *producer, is_commit), version)
+
+
+def adding(producer: tuple[int, int], *indexes: int, id: str = "id") -> AddPartitionsToTxnRequest:
+    """A request to add partitions to a transaction."""
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=id,
+        v3_and_below_producer_id=producer[0],
+        v3_and_below_producer_epoch=producer[1],
+        v3_and_below_topics=[AddPartitionsToTxnTopic("orders", indexes or (0,))],
+    )
 
 
 def begun(desk: TransactionDesk, *indexes: int) -> tuple[int, int]:

@@ -100,7 +100,12 @@ class TransactionShard(Shard):
             self.ids[id] = TransactionalId(id, transaction_of(decoded.value))
 
     def on_loaded(self) -> None:
-        """Serve, and end what was decided before: its markers may not be written, or not all."""
+        """Serve once all that was loaded is committed: what another leader truncates must not be answered.
+
+        End what was decided before: its markers may not be written, or not all.
+        """
+        if self.timeline.committed < self.batches.next_offset:
+            return
         self.serve(len(self.ids))
         self.schedule_aborts()
         self.schedule_expiration()
@@ -111,6 +116,10 @@ class TransactionShard(Shard):
             if entry.current.state in PREPARED:
                 self.ending[entry.id] = None
                 self.complete(entry)
+
+    def on_settled(self) -> None:
+        if self.is_replayed and self.status is ShardStatus.LOADING:
+            self.on_loaded()
 
     # Changes
 
