@@ -22,9 +22,9 @@ from kraftd.log.offset_checkpoint import LOG_STARTS, RECOVERY_POINTS, TopicParti
 from kraftd.log_dirs import clean_shutdown
 from kraftd.log_dirs.closing import Producers, close_logs
 from kraftd.log_dirs.found_logs import Damaged, FoundLog
-from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, RunAll, WriteJob, in_turn
+from kraftd.log_dirs.jobs import DeletionJob, ReplacedFiles, RunAll, WriteJob, in_turn
 from kraftd.log_dirs.log_making import LogMaking
-from kraftd.log_dirs.log_opening import LogReopening
+from kraftd.log_dirs.log_opening import LogOpening, LogReopening
 from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
 from kraftd.log_dirs.offset_rows import offset_rows
@@ -48,9 +48,9 @@ class LogDirectories:
 
     rivals: the logs of a partition that has some in several directories, of different topic ids; one of them
     is in logs. offline has the paths that failed, and why: the `unreadable` ones from the beginning. damaged:
-    logs whose files are damaged, or whose recovery a full disk did not take, in directories that work.
-    all_loaded: the directories whose logs are open, or in damaged. lost: the topic ids of logs whose
-    directory failed. `loading` fills the rest of it.
+    logs whose files are damaged, or whose recovery a full disk did not take, in directories that work; such
+    future ones are closed_futures. all_loaded: the directories whose logs are open, or in one of these. lost:
+    the topic ids of logs whose directory failed. `loading` fills the rest of it.
     """
 
     def __init__(
@@ -68,13 +68,15 @@ class LogDirectories:
         self.futures = LogTable(self._counts, resources.uncheckpointed)
         self.rivals: dict[TopicPartition, list[FoundLog]] = {}
         self.damaged: dict[TopicPartition, Damaged] = {}
+        self.closed_futures: dict[TopicPartition, Damaged] = {}
+        self._closed = self.damaged, self.closed_futures
         self.lost: dict[TopicPartition, Uuid | None] = {}
         self.strays: list[str] = []
         self.offline: dict[str, StorageError] = dict(unreadable or {})
         self.cordoned: frozenset[str] = frozenset()
         self.all_loaded: set[str] = set()
         self.high_watermarks: dict[tuple[str, TopicPartition], int] = {}  # by path: a log may have moved
-        self._checkpoint_files: dict[str, ReplacedFile] = {}
+        self._checkpoint_files = ReplacedFiles(resources.disk)
         self._makings: set[LogMaking | LogReopening] = set()
 
     def __repr__(self) -> str:
@@ -115,7 +117,9 @@ class LogDirectories:
                 if logs is self.logs:  # else the partition goes on in its present directory
                     lost.append(key)
                     self.lost[key] = log.topic_id
-        self.damaged = {key: each for key, each in self.damaged.items() if each.parent != path}
+        for closed in self._closed:
+            for key in [key for key, each in closed.items() if each.parent == path]:
+                del closed[key]
         for key, found in self.rivals.items():
             self.rivals[key] = [each for each in found if each.log.parent != path]
         return lost
@@ -128,7 +132,7 @@ class LogDirectories:
 
     def without_room(self, path: str) -> list[Damaged]:
         """The logs of a directory that are not open since its disk is full."""
-        return [one for one in self.damaged.values() if one.parent == path and one.opening is not None]
+        return [one for each in self._closed for one in each.values() if one.parent == path and one.opening]
 
     def by_fewest_logs(self) -> list[str]:
         """The paths for a new log: those with the fewest first, without the cordoned ones."""
@@ -203,6 +207,10 @@ class LogDirectories:
         name = None if unique is None else suffixed_name(*key, unique, FUTURE_SUFFIX)
         return self._make_in(self._paths_for(directory_id), key, topic_id, now_ms, name)
 
+    def reopen_future(self, opening: LogOpening, now_ms: int) -> LogReopening:
+        """What opens a future log whose disk had no room for that; `end_create` must follow."""
+        return self._begun(LogReopening(opening, None, now_ms))
+
     def end_create(
         self,
         making: LogMaking | LogReopening,
@@ -213,18 +221,18 @@ class LogDirectories:
         """
         self._makings.discard(making)
         self._counts[making.path] -= 1
+        closed = self.damaged if making.name is None else self.closed_futures
         if making.log is not None:
             if making.path in self.offline:  # it is there: no other directory may have it, too
                 raise self.offline[making.path]
             making.log.move_to(self.resources, self.settings_of(making.key[0]))
-            if isinstance(making, LogReopening):
-                self.damaged.pop(making.key, None)
+            closed.pop(making.key, None)
             (self.logs if making.name is None else self.futures)[making.key] = making.log
             return making.log
         if making.error is not None:
-            if isinstance(making, LogReopening) and (damaged := self.damaged.get(making.key)) is not None:
+            if isinstance(making, LogReopening) and (damaged := closed.get(making.key)) is not None:
                 opening = damaged.opening if isinstance(making.error, DiskFull) else None
-                self.damaged[making.key] = damaged._replace(error=making.error, opening=opening)
+                closed[making.key] = damaged._replace(error=making.error, opening=opening)
             if not isinstance(making.error, StorageFailure):
                 raise making.error
             (failed or self.fail)(making.path, making.error)
@@ -238,19 +246,20 @@ class LogDirectories:
         Call `checkpoints_of` for its directory afterwards. Raises StorageError.
         """
         log = (self.futures if future else self.logs).pop((topic, partition))
-        if log is None:
-            return None
-        self._retire(log, unique, now_ms)
+        if log is not None:
+            self._retire(log, unique, now_ms)
         return log
 
-    def delete_damaged(self, topic: str, partition: int, unique: str, now_ms: int) -> str | None:
+    def delete_damaged(
+        self, topic: str, partition: int, unique: str, now_ms: int, *, future: bool = False
+    ) -> str | None:
         """The same of a log that could not be opened; returns the path of its log directory."""
-        damaged = self.damaged.get((topic, partition))
-        if damaged is None:
+        closed = self.closed_futures if future else self.damaged
+        if (damaged := closed.get((topic, partition))) is None:
             return None
         target = f"{damaged.parent}/{suffixed_name(topic, partition, unique, DELETE_SUFFIX)}"
         self.resources.disk.rename(damaged.directory, target)
-        del self.damaged[topic, partition]
+        del closed[topic, partition]
         due_ms = now_ms + self.settings_of(topic).file_delete_delay_ms
         self.resources.deletions.append(Deletion(due_ms, (), target))
         return damaged.parent
@@ -338,9 +347,9 @@ class LogDirectories:
         if not self.is_loaded(path):
             return []
         self.resources.uncheckpointed.discard(path)  # what changes from now on may be missing in this one
-        files = [self._checkpoint_file(path, name) for name in (RECOVERY_POINTS, LOG_STARTS)]
+        files = [self._checkpoint_files.of(path, name) for name in (RECOVERY_POINTS, LOG_STARTS)]
         numbers = [file.next_number() for file in files]
-        rows = yield from offset_rows(path, (self.logs, self.futures), self.damaged)
+        rows = yield from offset_rows(path, (self.logs, self.futures), self._closed)
         made = zip(files, numbers, rows, strict=True)
         return [WriteJob(path, file, number, its) for file, number, its in made]
 
@@ -364,9 +373,8 @@ class LogDirectories:
                 if pace.spent(ROW_US):
                     yield
                 if (log := logs.get(key)) is not None and log.log_end > log.recovery_point:
-                    log.settings = self.settings_of(
-                        log.topic
-                    )  # nothing may have been appended since a change
+                    # Nothing may have been appended since a change.
+                    log.settings = self.settings_of(log.topic)
                     if log.is_flush_due(now_ms):
                         due.append(log)
         return self._begin(due)
@@ -385,15 +393,8 @@ class LogDirectories:
 
     def write_job(self, path: str, name: str, rows: Sequence[str]) -> WriteJob:
         """The work that replaces a checkpoint of a directory."""
-        file = self._checkpoint_file(path, name)
+        file = self._checkpoint_files.of(path, name)
         return WriteJob(path, file, file.next_number(), rows)
-
-    def _checkpoint_file(self, path: str, name: str) -> ReplacedFile:
-        target = f"{path}/{name}"
-        file = self._checkpoint_files.get(target)
-        if file is None:
-            file = self._checkpoint_files[target] = ReplacedFile(self.resources.disk, target)
-        return file
 
     # --- the stop ---
 

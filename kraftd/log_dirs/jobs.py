@@ -68,6 +68,24 @@ class WriteJob(NamedTuple):
         self.file.write(self.number, encode_rows(self.rows))
 
 
+class ReplacedFiles:
+    """The checkpoints of log directories, by path."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._files: dict[str, ReplacedFile] = {}
+
+    def of(self, directory: str, name: str) -> ReplacedFile:
+        """A file of a directory."""
+        path = f"{directory}/{name}"
+        if path not in self._files:
+            self._files[path] = ReplacedFile(self._disk, path)
+        return self._files[path]
+
+    def __repr__(self) -> str:
+        return f"<ReplacedFiles {', '.join(self._files)}>"
+
+
 class DeletionJob(NamedTuple):
     """Removes files that lost their names before, and a directory with all that is in it."""
 

@@ -169,10 +169,9 @@ class LogLoader:
                 path, opening.name, opening.topic_id, opening.error, opening.found
             )
             self.notes.append(f"{topic}-{partition} stays offline: {opening.error}")
-        elif isinstance(opening.error, DiskFull) and not suffix:
-            directories.damaged[key] = Damaged(
-                path, opening.name, opening.topic_id, opening.error, opening.found, opening
-            )
+        elif isinstance(opening.error, DiskFull):
+            closed = directories.closed_futures if suffix else directories.damaged
+            closed[key] = Damaged(path, opening.name, opening.topic_id, opening.error, opening.found, opening)
         elif opening.error is not None:
             directories.fail(path, opening.error)
             return

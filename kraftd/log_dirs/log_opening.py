@@ -145,13 +145,13 @@ class LogOpening:
 class LogReopening:
     """A log that a full disk kept closed. After `run`, either log or error is set, as of a LogMaking."""
 
-    name = None  # of its directory: that of topic and partition
     other_paths = ()
 
     def __init__(self, opening: LogOpening, topic_id: Uuid | None, now_ms: int) -> None:
         self.opening = opening
         self.topic_id = topic_id
         self.path = opening.parent
+        self.name = opening.name if opening.parsed.suffix else None  # of its directory, as of a LogMaking
         self.key: TopicPartition = (opening.parsed.topic, opening.parsed.partition)
         self.now_ms = now_ms
         self.log: DataLog | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.log.offset_checkpoint import TopicPartition, offset_row
@@ -11,9 +12,9 @@ from kraftd.log_dirs.log_table import LogTable
 
 
 def offset_rows(
-    path: str, tables: Iterable[LogTable], damaged: dict[TopicPartition, Damaged]
+    path: str, tables: Iterable[LogTable], closed: Iterable[Mapping[TopicPartition, Damaged]]
 ) -> Slices[tuple[list[str], list[str]]]:
-    """The rows of both, of the open logs there; damaged ones keep what the start has found."""
+    """The rows of both, of the open logs there; closed ones keep what the start has found."""
     points, starts = list[str](), list[str]()
     pace = Pace()
     for logs in tables:
@@ -24,7 +25,7 @@ def offset_rows(
                 points.append(offset_row(key, log.recovery_point))
                 if log.log_start > log.segments[0].base_offset:
                     starts.append(offset_row(key, log.log_start))
-    for key, one in damaged.items():
+    for key, one in chain(*(each.items() for each in closed)):
         if one.parent == path:
             points.append(offset_row(key, one.found.recovery_point))
             if one.found.log_start:

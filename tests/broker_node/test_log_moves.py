@@ -328,6 +328,88 @@ def test_a_move_goes_on_after_a_kill__kip113(harness: BrokerHarness, tmp_path: P
     assert assigned(after) == IDS[PATHS.index(target)]
 
 
+def full_for_futures(operation: str, path: str) -> None:
+    if "-future/" in path and operation in ("create", "write"):
+        raise DiskFull(f"cannot {operation} {path}: no space left on device. Make room on that disk")
+
+
+def half_moved(harness: BrokerHarness) -> tuple[str, str, bytes]:
+    """Kill the broker while a log moves: where it is, where it is to go, and its records."""
+    present, target = harness.directories.logs[KEY].parent, other(harness)
+    harness.produce("t", records(5, producer_id=7, producer_epoch=0, base_sequence=0))
+    harness.wire.is_cut_off = True
+    assert move(harness, target) is ErrorCode.NONE
+    harness.pass_time(200)
+    return present, target, content(harness)
+
+
+def test_a_future_log_whose_recovery_finds_no_room_waits_for_it_alone__kip113(
+    harness: BrokerHarness, tmp_path: Path
+) -> None:
+    present, target, before = half_moved(harness)
+    harness.disk.fault = full_for_futures
+    after = restarted(harness, tmp_path)
+    assert not after.directories.offline and not after.directories.is_loaded(target)
+    assert after.directories.logs[KEY].parent == present and content(after) == before
+    (line,) = [fields for _, text, fields in after.broker_lines.all if text.startswith("the disk is full")]
+    assert (line["directory"], line["logs"]) == (target, 1)
+    after.create_topic("u", 2)
+    assert not any(after.produce("u", records(), index=n).error_code for n in range(2)), "the others go on"
+    assert move(after, target) is ErrorCode.KAFKA_STORAGE_ERROR, "it waits"
+    after.disk.fault = None
+    after.pass_time(5_000)
+    assert after.directories.logs[KEY].parent == target and content(after) == before
+    assert after.directories.is_loaded(target) and not after.executor.futures.has_any
+    assert set(after.broker.replicas.get(*KEY).partition.producers.entries) == {7}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("how", ["stays", "deleted", "while it is opened"])
+def test_a_future_log_that_waits_for_room_can_be_given_up__kip113(
+    harness: BrokerHarness, tmp_path: Path, how: str
+) -> None:
+    present, _, before = half_moved(harness)
+    harness.disk.fault = full_for_futures
+    after = restarted(harness, tmp_path)
+    if how == "deleted":
+        after.delete_topic("t")
+    elif how == "while it is opened":
+        after.threads.held = []
+        after.pass_time(1_000)
+        assert move(after, present) is ErrorCode.NONE
+        after.disk.fault = None
+        run_held(after)
+        after.threads.held = None
+    else:
+        assert move(after, present) is ErrorCode.NONE
+    after.disk.fault = None
+    after.pass_time(70_000)
+    assert not after.executor.futures.has_any
+    assert not [name for path in PATHS for name in after.disk.list_others(path) if "future" in name]
+    if how != "deleted":
+        assert after.directories.logs[KEY].parent == present and content(after) == before
+    assert all(map(after.directories.is_loaded, PATHS))
+
+
+def test_a_log_that_is_half_replaced_waits_for_room_in_its_new_place__kip113(
+    harness: BrokerHarness, tmp_path: Path
+) -> None:
+    """The process ended while a future log took the place of the present one: no other has its records."""
+    _, target, before = half_moved(harness)
+    harness.wire.is_cut_off = False
+    harness.pass_time(5_000)
+    assert assigned(harness) == IDS[PATHS.index(target)]
+    harness.executor.close_files()
+    harness.disk.remove(f"{target}/.kafka_cleanshutdown")
+    harness.disk.rename(f"{target}/t-0", f"{target}/t-0.{'f' * 32}-future")
+    harness.disk.fault = full_for_futures
+    after = restarted(harness, tmp_path)
+    assert after.produce("t", records()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    after.disk.fault = None
+    after.pass_time(5_000)
+    assert after.directories.logs[KEY].directory == f"{target}/t-0" and content(after) == before
+    assert after.produce("t", records()).base_offset == 5
+
+
 class Killed(BaseException):
     """The process ends, in the middle of a step."""
 

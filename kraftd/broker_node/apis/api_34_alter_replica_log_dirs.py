@@ -80,7 +80,7 @@ def _judge(node: BrokerNode, key: Key, path: str, moves: list[LogMove]) -> Error
     if hosted is None or hosted.log is None:
         return _prefer(node, key, path)
     if node.log_moves.target(key) != path:
-        node.log_moves.cancel(key)
+        node.log_moves.cancel(key, stays=hosted.log.parent == path)
     if hosted.log.parent != path:
         if node.directory_errors and node.log_moves.target(key) is None:
             return ErrorCode.KAFKA_STORAGE_ERROR  # a future log may be in one that is offline

@@ -85,9 +85,11 @@ class LogMoves:
         moving = self._moving.get(key)
         return self._asked.get(key, None if moving is None else moving.future.parent)
 
-    def cancel(self, key: TopicPartition) -> None:
-        """Move a log no more: it stays where it is."""
-        if self._asked.pop(key, None) is not None or key in self._moving:
+    def cancel(self, key: TopicPartition, *, stays: bool) -> None:
+        """Move a log no more. One that stays where it is may have a future log that is not open, for its disk
+        has been full since the start.
+        """
+        if self._asked.pop(key, None) is not None or key in self._moving or stays:
             self._end(key)
             self._outbox.emit(CancelMove(*key))
 

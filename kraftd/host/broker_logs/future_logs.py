@@ -30,6 +30,7 @@ from kraftd.log.errors import DiskFull, StorageError, StorageFailure
 from kraftd.log.offset_checkpoint import TopicPartition
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.log_loader import LogLoader
+from kraftd.log_dirs.log_opening import LogOpening, LogReopening
 from kraftd.partition.effects import AppendBatches, LogStartMoved, StartLogAt, TruncateLog
 from kraftd.partition.future import ANY_EPOCH, Read, future_of, next_copy
 from kraftd.partition.partition import Partition
@@ -97,6 +98,7 @@ class FutureLogs:
         self._failed_log = failed
         self._rate = rate
         self._limit = limit
+        self._reopening: dict[TopicPartition, bool] = {}  # by a thread; true: it was cancelled meanwhile
 
     def __repr__(self) -> str:
         return f"<FutureLogs {list(self.moves.values())}>"
@@ -130,13 +132,18 @@ class FutureLogs:
 
     def _drop(self, key: TopicPartition) -> None:
         self.moves.pop(key, None)
-        future = self._directories.futures.get(key)
-        if future is None:
+        if key in self._reopening:
+            self._reopening[key] = True
             return
+        future = self._directories.futures.get(key)
+        remove = self._directories.delete_damaged if future is None else self._directories.delete
         try:
-            self._directories.delete(*key, self._unique_text(), self._ports.wall_ms(), future=True)
+            remove(*key, self._unique_text(), self._ports.wall_ms(), future=True)
         except StorageError as error:
-            self._failed_log(key, future, error)
+            if future is None:
+                self._lines.error("a log is not removed", partition=f"{key[0]}-{key[1]}", error=str(error))
+            else:
+                self._failed_log(key, future, error)
 
     def replace(self, effect: ReplaceLog) -> None:
         """Let a future log take the place of the present one once it has all of it."""
@@ -146,9 +153,18 @@ class FutureLogs:
             self._ports.timer.call_soon(self._go_on, move)
 
     def recover(self, effect: OpenLog) -> None:
-        """Before a log is opened: if the process ended while a future log took its place, go on with that."""
+        """Before a log is opened: if the process ended while a future log took its place, go on with that.
+        Raises the error for which that is closed.
+        """
         key, directories = (effect.topic, effect.partition), self._directories
-        if key in directories.logs or key not in directories.futures:
+        closed = directories.closed_futures.get(key)
+        if key in directories.logs or key in directories.damaged:
+            return
+        if closed is not None and closed.topic_id == effect.topic_id:
+            at = directories.directories[closed.parent]
+            if at.directory_id == effect.directory_id:
+                raise closed.error
+        if key not in directories.futures:
             return
         try:
             log = directories.recover_future(
@@ -169,12 +185,15 @@ class FutureLogs:
     @property
     def has_any(self) -> bool:
         """Return whether a log moves, or was found half moved at the start."""
-        return bool(self.moves or self._directories.futures)
+        return bool(self.moves or self._directories.futures or self._directories.closed_futures)
 
     def look(self) -> None:
         """Go on with what waits, also for room on a disk. Take up future logs that were found at a start, and
         report lost ones.
         """
+        for key, closed in list(self._directories.closed_futures.items()):
+            if closed.opening is not None and key not in self._reopening:
+                self._reopen(key, closed.opening)
         for key, future in list(self._directories.futures.items()):
             if key not in self.moves:
                 self._take_up(key, future)
@@ -187,6 +206,29 @@ class FutureLogs:
                     move.has_failed, move.future = False, None  # its producers are ahead of it
                 move.is_reported = False
                 self._go_on(move)
+
+    def _reopen(self, key: TopicPartition, opening: LogOpening) -> None:
+        """Open a future log if its disk has room now."""
+        making = self._directories.reopen_future(opening, self._ports.wall_ms())
+        self._reopening[key] = False
+        self._ports.work_threads.run(making.run, partial(self._reopened, key, making), self._ports.failed)
+
+    def _reopened(self, key: TopicPartition, making: LogReopening, _result: None) -> None:
+        if self.making.is_closed:
+            return  # the directories have accounted for it
+        name, is_cancelled = f"{key[0]}-{key[1]}", self._reopening.pop(key)
+        try:
+            self._directories.end_create(making, lambda path, error: None)
+        except StorageError as error:
+            if not isinstance(error, DiskFull):
+                self._lines.error("a log is not copied on", partition=name, to=making.path, error=str(error))
+        else:
+            for note in making.notes:
+                self._lines.warning("recovered", note=note)
+            if making.producers is not None:
+                self._loader.producers_of_futures[key] = making.producers
+        if is_cancelled:
+            self._drop(key)
 
     def _take_up(self, key: TopicPartition, future: DataLog) -> None:
         hosted, log = self._hosted(key), self._directories.logs.get(key)

@@ -74,7 +74,7 @@ class FutureMaking:
         self._drop = drop
         self._asked: dict[TopicPartition, Asked] = {}  # the last for each
         self._to_make: deque[Asked] = deque()  # the first one is under way
-        self._is_closed = False
+        self.is_closed = False
 
     def __repr__(self) -> str:
         return f"<FutureMaking, {len(self._to_make)} to make>"
@@ -94,11 +94,11 @@ class FutureMaking:
 
     def close(self) -> None:
         """Make no further log."""
-        self._is_closed = True
+        self.is_closed = True
 
     def _make_next(self) -> None:
         pace = Pace()
-        while self._to_make and not self._is_closed:
+        while self._to_make and not self.is_closed:
             one = self._to_make[0]
             found = self._begin(one.move) if self._is_wanted(one) else None
             if isinstance(found, LogMaking):
@@ -119,8 +119,11 @@ class FutureMaking:
         if log is None or move.path in directories.offline:
             return _storage_error(key)
         future = directories.futures.get(key)
-        if future is not None and future.parent != move.path:
+        closed = directories.closed_futures.get(key)
+        if any(one is not None and one.parent != move.path for one in (future, closed)):
             self._drop(key)
+        if key in directories.closed_futures:
+            return self._not_begun(key, directories.closed_futures[key].error)
         try:
             found = directories.begin_create(
                 *key,
@@ -144,7 +147,7 @@ class FutureMaking:
         self._ports.work_threads.run(making.run, made, self._ports.failed)
 
     def _made(self, one: Asked, making: LogMaking, _result: None) -> None:
-        if self._is_closed:
+        if self.is_closed:
             return  # the directories have accounted for it
         found: MoveBegun | DataLog | LogMaking | None
         try:

@@ -68,6 +68,7 @@ class LogChanges:
         self._failed = failed
         self._directory_failed = directory_failed
         self._note_failures = note_failures
+        self.recover: Callable[[OpenLog], None] = lambda effect: None  # before a log is opened
         self._is_closed = False
         self._waiting_for_room: dict[TopicPartition, OpenLog] = {}
         self._named: set[TopicPartition] = set()  # in the process log, as waiting
@@ -127,6 +128,7 @@ class LogChanges:
         if directories.is_contested(*key, effect.topic_id):
             self._keep_one(key, effect.topic_id)
         try:
+            self.recover(effect)
             found = directories.begin_create(
                 *key,
                 effect.topic_id,

@@ -130,6 +130,7 @@ class BrokerExecutor(AnsweringExecutor):
             node.replication_quotas.of_moves,
             node.replication_quotas.moves_limit,
         )
+        self.logs.changes.recover = self.futures.recover
         self.reads = PacedReads(
             self._read, lambda reads: self.around(self.reads, reads), ports.timer.call_soon
         )
@@ -156,7 +157,7 @@ class BrokerExecutor(AnsweringExecutor):
         )
         return {
             BrokerFailed: self._failed,
-            OpenLog: self._after_appends(self._open_log),
+            OpenLog: self._after_appends(self.logs.changes.open),
             MoveLogs: self.futures.making.begin,
             CancelMove: self.futures.cancel,
             ReplaceLog: self._after_appends(self.futures.replace),
@@ -285,10 +286,6 @@ class BrokerExecutor(AnsweringExecutor):
         if one is None or one.partition is None or one.log is None:
             return ROW_US
         return self.logs.remove_expired_of(key, one.partition.high_watermark, is_compacted=True)
-
-    def _open_log(self, effect: OpenLog) -> None:
-        self.futures.recover(effect)
-        self.logs.changes.open(effect)
 
     def _delete_log(self, effect: DeleteLog) -> None:
         self.futures.forget((effect.topic, effect.partition))
