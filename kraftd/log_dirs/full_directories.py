@@ -6,20 +6,31 @@ from collections.abc import Callable
 
 from kraftd.log.disk import Disk
 from kraftd.log.errors import StorageError
+from kraftd.named_tuple import NamedTuple
 
 SURE_MS = 60_000  # so long after a refused write, the disk's own count of free bytes is believed
 ROOM_BYTES = 64 << 20
 TOLD_AGAIN_MS = 60_000  # each write that finds no room would be a line of the process log
 
 
+class Room(NamedTuple):
+    """What the disk of a directory has free, None if it does not tell; what logs need that wait for it."""
+
+    free_bytes: int | None
+    needed_bytes: int
+
+
 class FullDirectories:
     """When a write found no room last, by the directory's path. A write that succeeds there ends it, or, if
-    nothing is written any more, a disk that has ROOM_BYTES again.
+    nothing is written any more, a disk that has ROOM_BYTES again. needed_bytes: what the logs of one need.
     """
 
-    def __init__(self, disk: Disk, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, disk: Disk, now_ms: Callable[[], int], needed_bytes: Callable[[str], int] = lambda path: 0
+    ) -> None:
         self._disk = disk
         self._now_ms = now_ms
+        self.needed_bytes = needed_bytes
         self._refused_ms: dict[str, int] = {}
         self._told_ms: dict[str, int] = {}
 
@@ -34,8 +45,15 @@ class FullDirectories:
         self._told_ms[path] = now_ms
         return True
 
-    def free_bytes(self, path: str) -> int | None:
-        """How much room its disk has; None if the disk fails."""
+    def room(self, path: str) -> Room:
+        """How much room its disk has, and how much is needed."""
+        return Room(self._free_bytes(path), self.needed_bytes(path))
+
+    def rooms(self) -> dict[str, Room]:
+        """The same of all of them."""
+        return {path: self.room(path) for path in sorted(self._refused_ms)}
+
+    def _free_bytes(self, path: str) -> int | None:
         try:
             return self._disk.space_bytes(path)[1]
         except StorageError:
@@ -55,4 +73,4 @@ class FullDirectories:
         return {path: now_ms - refused_ms for path, refused_ms in sorted(self._refused_ms.items())}
 
     def _has_room(self, path: str) -> bool:
-        return (self.free_bytes(path) or 0) >= ROOM_BYTES
+        return (self._free_bytes(path) or 0) >= ROOM_BYTES

@@ -33,7 +33,8 @@ _OPEN_FILES = 8
 
 class LogOpening:
     """One log to be opened. After `run`, either opened or error is set; producers are those of the open log,
-    None if there are none. topic_id is that of a log with an error, if it is known.
+    None if there are none. topic_id is that of a log with an error, if it is known. needed_bytes is how much
+    a recovery writes, as `measure` has found it.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class LogOpening:
         "error",
         "found",
         "name",
+        "needed_bytes",
         "opened",
         "parent",
         "parsed",
@@ -71,6 +73,7 @@ class LogOpening:
         self.opened: Opened | None = None
         self.error: StorageError | None = None
         self.topic_id: Uuid | None = None
+        self.needed_bytes = 0
         self._resources = resources
         self._settings_of = settings_of
         self._now_ms = now_ms
@@ -115,7 +118,7 @@ class LogOpening:
         """
         try:
             usable_bytes = self._resources.disk.space_bytes(self.parent)[1]
-            if usable_bytes < self.needed_bytes():
+            if usable_bytes < self.measure():
                 return
         except StorageError as error:
             self.error = error
@@ -128,8 +131,8 @@ class LogOpening:
         finally:
             files.close()
 
-    def needed_bytes(self) -> int:
-        """About how much a recovery writes. Raises StorageError."""
+    def measure(self) -> int:
+        """Find out about how much a recovery writes. Raises StorageError."""
         disk, directory = self._resources.disk, f"{self.parent}/{self.name}"
         sizes = {
             base_offset: disk.size_bytes(f"{directory}/{name}")
@@ -139,7 +142,8 @@ class LogOpening:
         first = max((one for one in sizes if one <= self.found.recovery_point), default=0)
         indexed_bytes = sum(size_bytes for base_offset, size_bytes in sizes.items() if base_offset >= first)
         interval_bytes = max(1, self._settings_of(self.parsed.topic).index_interval_bytes)
-        return indexed_bytes // interval_bytes * _INDEXED_BYTES + OTHER_FILES_BYTES
+        self.needed_bytes = indexed_bytes // interval_bytes * _INDEXED_BYTES + OTHER_FILES_BYTES
+        return self.needed_bytes
 
 
 class LogReopening:

@@ -299,6 +299,7 @@ def test_a_log_whose_recovery_finds_no_room_is_opened_once_there_is_some(tmp_pat
     assert (found["directory"], found["logs"]) == (path, 1)
     assert 0 < found["needed_bytes"] < found["free_bytes"]
     assert path in full.executor.logs.full_directories.ages_ms()
+    assert full.executor.logs.full_directories.rooms()[path].needed_bytes == found["needed_bytes"]
     for _ in full.directories.close(full.clock.ms, 1, lambda key: None):
         pass
     assert [disk.exists(f"{one}/.kafka_cleanshutdown") for one in PATHS] == [one != path for one in PATHS]

@@ -22,7 +22,10 @@ FULL = "kraftd_log_directory_full"
 def seen(harness: BrokerHarness) -> tuple[Health, list[Cause]]:
     cleaner = harness.executor.cleaning.cleaner
     full = harness.executor.logs.full_directories.ages_ms()
-    found = readings(harness, clients=harness.broker, log_cleaner=cleaner, full_directories=full)
+    rooms = harness.executor.logs.full_directories.rooms()
+    found = readings(
+        harness, clients=harness.broker, log_cleaner=cleaner, full_directories=full, full_rooms=rooms
+    )
     return health(found), status(found, None).causes
 
 
@@ -94,6 +97,7 @@ def test_a_full_disk_of_records_is_named_until_a_write_succeeds_or_it_has_room(t
         named = next(one for one in causes if "No room" in one.what)
         assert named.severity == "critical"
         assert named.details == [f"{path}: make room on its disk; the last write was refused 2 s ago"]
+        assert found.broker.full_rooms[path]["needed_bytes"] == 0
         if mends_by_writing:
             assert not harness.produce("t", records()).error_code
         else:

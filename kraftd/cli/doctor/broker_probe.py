@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor import peer_probe
@@ -32,8 +32,12 @@ if TYPE_CHECKING:
 MAX_BROKERS = 50  # whose listeners are asked
 
 
-async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) -> list[Finding]:
-    """All findings about brokers and partitions. own_id: that of this machine's node."""
+async def probe_brokers(
+    bootstrap: str, timeout_s: float, own_id: int | None, full: Collection[str] = ()
+) -> list[Finding]:
+    """All findings about brokers and partitions. own_id: that of this machine's node. full: log directories
+    that are known to be, as paths of this node, or behind `node ID ` as those of others.
+    """
     from kraftd.cli.cluster_options import opened_source
     from kraftd.cli.metadata.replaying import load
     from kraftd.cli.quorum.leader import parse_addresses
@@ -62,7 +66,12 @@ async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) ->
         *judge_partitions(surveyed),
         *judge_replicas(image, behind, seen),
         *judge_throttles(image, surveyed),
-        *(found for one in running if one in described for found in judge_described(one, described[one])),
+        *(
+            found
+            for one in running
+            if one in described
+            for found in judge_described(one, described[one], is_own=one == own_id, full=full)
+        ),
         *listeners,
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
@@ -50,8 +50,10 @@ def offline_directories(answer: DescribeLogDirsResponse) -> tuple[str, ...]:
     return tuple(one.log_dir for one in answer.results if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def judge_described(broker_id: int, answer: DescribeLogDirsResponse) -> Iterator[Finding]:
-    """The findings of one broker's answer."""
+def judge_described(
+    broker_id: int, answer: DescribeLogDirsResponse, *, is_own: bool = False, full: Collection[str] = ()
+) -> Iterator[Finding]:
+    """The findings of one broker's answer, but for what is known to be full (`probe_brokers`)."""
     node = f"node {broker_id}"
     if answer.error_code:
         why = error_name(answer.error_code)
@@ -62,9 +64,9 @@ def judge_described(broker_id: int, answer: DescribeLogDirsResponse) -> Iterator
         if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
             yield problem("directories", node, f"its log directory {one.log_dir} is offline", REPAIR_DISK)
         elif not one.error_code and is_full(one.total_bytes, one.usable_bytes):
-            yield problem(
-                "directories", node, f"the disk of its {one.log_dir} is full: {_room(one)}", MAKE_ROOM
-            )
+            if (one.log_dir if is_own else f"{node} {one.log_dir}") not in full:
+                text = f"the disk of its {one.log_dir} is full: {_room(one)}"
+                yield problem("directories", node, text, MAKE_ROOM)
         elif not one.error_code:
             rooms.append(f"{one.log_dir} ({_room(one)})")
     if rooms and len(rooms) == len(answer.results):

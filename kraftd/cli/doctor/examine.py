@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor import broker_probe, page_probe, peer_probe, quorum_probe
-from kraftd.cli.doctor.findings import Finding, note, ok, problem
+from kraftd.cli.doctor.findings import Finding, Level, note, ok, problem
 from kraftd.cli.doctor.judge_peers import (
     Answer,
     judge_name,
@@ -49,7 +49,7 @@ async def examine(
     found += probe_directories(config)
     examination = _Examination(config, identity_of(config), timeout_s, found)
     await examination.probe_ports()
-    found += await page_probe.probe_page(config, timeout_s)
+    found[:] = page_probe.join_full_disks(found, await page_probe.probe_page(config, timeout_s))
     addresses = await examination.controllers_behind(addresses)
     await examination.examine_quorum(addresses or configured_servers(config))
     return found
@@ -160,7 +160,7 @@ class _Examination:
         directory = self._config.metadata_log_dir
         if lock_holder(directory) is None:
             return ""
-        if any((one.subject, one.text) == (directory, DISK_FULL) for one in self._found):
+        if any(one.subject == directory and DISK_FULL in one.text for one in self._found):
             return "make room on its disk, which is full: it waits for that"
         return "read its log: it may be stopping, or be held up by a full disk"
 
@@ -214,7 +214,8 @@ class _Examination:
         }
         self._found += quorum_probe.judge_leader(leader, session_timeout_ms, me, static, running)
         own_id = None if config is None else config.node_id
-        self._found += await broker_probe.probe_brokers(text, self._timeout_s, own_id)
+        full = {one.subject for one in self._found if one.area == "disk" and one.level is Level.PROBLEM}
+        self._found += await broker_probe.probe_brokers(text, self._timeout_s, own_id, full)
 
     async def _probe_peers(self, addresses: list[Address]) -> list[Address]:
         """Judge each address that is not this node's; return those at which a controller answers."""

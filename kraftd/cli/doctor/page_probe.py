@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
-from kraftd.cli.doctor.findings import Finding, note, ok, problem, replace_log, warning
+from kraftd.cli.doctor.findings import Finding, Level, note, ok, problem, replace_log, warning
 from kraftd.cli.doctor.judge_cluster import partitions_text
+from kraftd.cli.doctor.judge_disk import size_text
 from kraftd.cli.doctor.judge_replicas import REPAIR_DISK
 from kraftd.metrics.state.health import STOPPING
 from kraftd.metrics.state.slow_fetches import SlowFetches, described
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
 
 MAX_ANSWER_BYTES = 1 << 20
+MAX_EXAMPLES = 3  # of partitions that a full disk keeps closed
 REMEDY = "restore its files from another replica and restart the broker; until then the log is not cleaned"
 REPLACE = replace_log("the broker")
-MAKE_ROOM = "make room on that disk; the broker needs no restart"
+ROOM = "make room on that disk{}, or enlarge it; the broker needs no restart"
+MAKE_ROOM = ROOM.format("")
 NAME_LISTENER = "name the kraftd.metrics.listener of a node, one without TLS and password"
 MORE_BROKERS = (
     "start more brokers, or lower its replication factor in the brokers' files and restart them "
@@ -84,10 +87,9 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     node = f"node {health.get('node_id')}"
     full: dict[str, float] = broker.get("full_directories") or {}
     offline: dict[str, str] = broker.get("offline_directories") or {}
-    found = [
-        problem("disk", path, f"this broker refuses records: no room, {age_s:.0f} s ago last", MAKE_ROOM)
-        for path, age_s in full.items()
-    ]
+    rooms = broker.get("full_rooms") or {}
+    found = [_full_disk(path, age_s, rooms.get(path) or {}, unusable) for path, age_s in full.items()]
+    unusable = {name: reason for name, reason in unusable.items() if not _waits(reason, full)}
     found += [
         problem("disk", path, f"this broker has taken it offline: {reason}", REPAIR_DISK)
         for path, reason in offline.items()
@@ -96,7 +98,7 @@ def judge_health(where: str, health: Any) -> list[Finding]:
         led = partitions_text(int(broker.get("led_partitions") or 0))
         found.append(note("brokers", node, f"it is stopping, and still leads {led}"))
     found += [
-        problem("replicas", name, f"this broker cannot use its log: {reason}", _remedy(reason, full, offline))
+        problem("replicas", name, f"this broker cannot use its log: {reason}", _remedy(reason, offline))
         for name, reason in unusable.items()
     ]
     found += [
@@ -117,10 +119,37 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     return found
 
 
-def _remedy(reason: str, full: Iterable[str], offline: Iterable[str]) -> str:
+def _full_disk(path: str, age_s: float, room: dict[str, int | None], unusable: dict[str, str]) -> Finding:
+    """One problem for all that a full disk leads to."""
+    free_bytes, needed_bytes = room.get("free_bytes"), room.get("needed_bytes")
+    free = "no room" if free_bytes is None else f"{size_text(free_bytes)} free"
+    text = f"{free}: this broker refuses records there, {age_s:.0f} s ago last"
+    if names := [name for name, reason in unusable.items() if _waits(reason, (path,))]:
+        more = f" and {len(names) - MAX_EXAMPLES} more" if len(names) > MAX_EXAMPLES else ""
+        text += f"; it cannot use its logs of {', '.join(names[:MAX_EXAMPLES])}{more}"
+    if not needed_bytes:
+        return problem("disk", path, text, MAKE_ROOM)
+    needed = f"about {size_text(needed_bytes)}"
+    return problem("disk", path, f"{text}; opening them needs {needed}", ROOM.format(f", {needed} at least"))
+
+
+def _waits(reason: str, full: Iterable[str]) -> bool:
+    """Return whether a log that a broker cannot use waits for room, by the log directory in the reason."""
+    return any(f"{path}/" in reason for path in full)
+
+
+def join_full_disks(found: list[Finding], of_page: list[Finding]) -> list[Finding]:
+    """The findings, and those of the page of the same node; one for a disk that both call full."""
+    disks = {one.subject: one for one in of_page if one.area == "disk"}
+    joined = []
+    for one in found:
+        other = disks.pop(one.subject, None) if one.area == "disk" and one.level is Level.PROBLEM else None
+        joined.append(one if other is None else other._replace(text=f"{one.text}; {other.text}"))
+    return joined + [one for one in of_page if one.area != "disk" or one.subject in disks]
+
+
+def _remedy(reason: str, offline: Iterable[str]) -> str:
     """What to do about a log that a broker cannot use, by the log directory that the reason names."""
-    if any(path in reason for path in full):
-        return MAKE_ROOM
     return REPAIR_DISK if any(path in reason for path in offline) else REPLACE
 
 

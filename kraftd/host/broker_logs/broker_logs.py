@@ -101,7 +101,9 @@ class BrokerLogs:
         self._new_producers = new_producers
         self._mark_of = mark_of
         self._high_watermarks = HighWatermarks(directories, mark_of)
-        self.full_directories = FullDirectories(directories.resources.disk, ports.timer.now_ms)
+        self.full_directories = FullDirectories(
+            directories.resources.disk, ports.timer.now_ms, self._needed_bytes
+        )
         self.appends = Appends(directories.logs, ports, snapshot_of, self.full_directories.wrote, self.failed)
         self._checkpoints = Checkpoints(directories, ports, self._directory_failed)
         self.changes = LogChanges(
@@ -177,17 +179,24 @@ class BrokerLogs:
         if not waiting:
             return
         self.full_directories.note(path)
-        free_bytes, needed_bytes = self.full_directories.free_bytes(path), None
         with suppress(StorageError):
-            needed_bytes = sum(one.opening.needed_bytes() for one in waiting if one.opening is not None)
+            for one in waiting:
+                assert one.opening is not None
+                one.opening.measure()
+        free_bytes, needed_bytes = self.full_directories.room(path)
         self._lines.error(
             "the disk is full: logs are recovered once it has room",
             directory=path,
             logs=len(waiting),
             free_bytes=free_bytes,
-            needed_bytes=needed_bytes,
+            needed_bytes=needed_bytes or None,
             remedy="make room on that disk, or enlarge it; nothing that was acknowledged is lost",
         )
+
+    def _needed_bytes(self, path: str) -> int:
+        """How much room the logs of a directory need that wait for it."""
+        openings = (one.opening for one in self.directories.without_room(path))
+        return sum(one.needed_bytes for one in openings if one is not None)
 
     def set(self, effect: SetLog) -> None:
         """Let a log follow changed configs."""
@@ -386,7 +395,7 @@ class BrokerLogs:
 
     def _disk_filled(self, path: str, error: DiskFull, partition: str | None = None) -> None:
         if self.full_directories.note(path):
-            free_bytes = self.full_directories.free_bytes(path)
+            free_bytes, _ = self.full_directories.room(path)
             self._lines.error(
                 "the disk is full: records there are refused until it has room",
                 directory=path, partition=partition, free_bytes=free_bytes, error=str(error),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from kraftd.broker_node.lifecycle import BrokerState
@@ -33,10 +35,10 @@ class Progress(Struct, frozen=True):
 class BrokerHealth(Struct, frozen=True):
     """The broker of the process. `state` is Kafka's name of it; `logs_to_open` are those of partitions that
     are hosted. `offline_directories` has the reason for each path that failed; `full_directories` how many
-    seconds ago each path without room has refused a write. `unusable` has the reason for the first ones of
-    all `offline_partitions`. `uncleanable` has that for the first ones of all `uncleanable_logs`,
-    which the log cleaner has set aside. `slow_fetches`: what it follows and lacks records of. `uncreated`:
-    why internal topics cannot be made.
+    seconds ago each path without room has refused a write, `full_rooms` its bytes that are free and needed.
+    `unusable` has the reason for the first ones of all `offline_partitions`. `uncleanable` has that for the
+    first ones of all `uncleanable_logs`, which the log cleaner has set aside. `slow_fetches`: what it follows
+    and lacks records of. `uncreated`: why internal topics cannot be made.
     """
 
     state: str
@@ -47,6 +49,7 @@ class BrokerHealth(Struct, frozen=True):
     offline_partitions: int
     offline_directories: dict[str, str]
     full_directories: dict[str, float]
+    full_rooms: dict[str, dict[str, Any]]
     unusable: dict[str, str]
     uncleanable_logs: int
     uncleanable: dict[str, str]
@@ -129,6 +132,7 @@ def _broker(readings: Readings) -> BrokerHealth | None:
         },
         offline_directories=dict(broker.directory_errors),
         full_directories={path: age_ms / 1000 for path, age_ms in readings.full_directories.items()},
+        full_rooms={path: room._asdict() for path, room in readings.full_rooms.items()},
         uncleanable_logs=len(uncleanable),
         uncleanable={
             f"{topic}-{partition}": one.reason

@@ -19,6 +19,7 @@ from kraftd.raft.metrics import RaftMetrics
 if TYPE_CHECKING:
     from kraftd.answers.node import AnsweringNode
     from kraftd.log_dirs.cleaner import LogCleaner
+    from kraftd.log_dirs.full_directories import Room
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +56,8 @@ class Readings:
     its own, in seconds since 1970. authorizations: how many were denied, and allowed if that is counted.
     clients: the node's side for ordinary clients; None without a listener for them.
     log_cleaner: of a broker in the process. full_directories: how long ago each of its log directories that
-    has no room refused a write last, in ms. truncations: of the log, how many, and of how many records;
-    last_truncation has the fields of the last one's line in the log.
+    has no room refused a write last, in ms. full_rooms: their room. truncations: of the log, how many, and of
+    how many records; last_truncation has the fields of the last one's line in the log.
     """
 
     now_ms: int
@@ -95,6 +96,7 @@ class Readings:
     clients: AnsweringNode | None = None
     log_cleaner: LogCleaner | None = None
     full_directories: Mapping[str, int] = field(default_factory=dict)
+    full_rooms: Mapping[str, Room] = field(default_factory=dict)
     truncations: tuple[int, int] = (0, 0)
     last_truncation: Mapping[str, Any] | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -86,7 +87,7 @@ def _of_own_broker(readings: Readings, found: Health) -> Iterator[Cause]:
         count = _count(len(broker.full_directories), "log directory", "log directories")
         what = f"No room is in {count} of broker {found.node_id}: records there are refused."
         reasons = [
-            f"{path}: make room on its disk; the last write was refused {age_s:.0f} s ago"
+            f"{path}: {_to_do(broker.full_rooms.get(path))}; the last write was refused {age_s:.0f} s ago"
             for path, age_s in broker.full_directories.items()
         ]
         yield Cause(CRITICAL, what, reasons[:MAX_DETAILS])
@@ -203,3 +204,9 @@ def _partitions(group: Group) -> list[str]:
 
 def _count(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
+
+
+def _to_do(room: dict[str, Any] | None) -> str:
+    """What a full disk lacks, as far as it is known."""
+    needed_bytes = 0 if room is None else room["needed_bytes"]
+    return f"make room on its disk{f', {needed_bytes:,} bytes at least' if needed_bytes else ''}"

@@ -156,6 +156,7 @@ class Watch:
             clients=clients,
             log_cleaner=runner.log_cleaner,
             full_directories={} if (full := runner.full_directories) is None else full.ages_ms(),
+            full_rooms={} if full is None else full.rooms(),
             truncations=(runner.truncations.count, runner.truncations.records),
             last_truncation=None if last is None else {"at_ms": last.at_ms, **last.fields},
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kraftd.cli.doctor.directory_probe import judge_described
 from kraftd.cli.doctor.findings import Level
 from kraftd.messages.describe_log_dirs_response import DescribeLogDirsResponse, DescribeLogDirsResult
@@ -15,9 +17,11 @@ def directory(path: str, usable_bytes: int, error_code: int = 0) -> DescribeLogD
     return DescribeLogDirsResult(error_code, path, [], total_bytes=total, usable_bytes=usable_bytes)
 
 
-def judged(*results: DescribeLogDirsResult, error_code: int = 0) -> list[tuple[Level, str, str]]:
+def judged(
+    *results: DescribeLogDirsResult, error_code: int = 0, is_own: bool = False, full: Collection[str] = ()
+) -> list[tuple[Level, str, str]]:
     answer = DescribeLogDirsResponse(error_code=error_code, results=list(results))
-    found = list(judge_described(3, answer))
+    found = list(judge_described(3, answer, is_own=is_own, full=full))
     assert all(one.remedy for one in found if one.is_wrong)
     return [(one.level, one.subject, one.text) for one in found]
 
@@ -33,6 +37,12 @@ def test_offline_and_full_directories_are_problems() -> None:
         (Level.PROBLEM, "node 3", "its log directory /a is offline"),
         (Level.PROBLEM, "node 3", "the disk of its /b is full: 32.0 MiB free, 0%"),
     ]
+
+
+def test_a_directory_that_is_known_to_be_full_is_not_named_again() -> None:
+    full = directory("/b", GIB >> 5)
+    assert judged(full, is_own=True, full={"/b"}) == judged(full, full={"node 3 /b"}) == []
+    assert judged(full, is_own=True, full={"node 3 /b"}) == judged(full, full={"/b"}) != []
 
 
 def test_a_broker_that_describes_none_is_a_note() -> None:

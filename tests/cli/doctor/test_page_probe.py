@@ -8,9 +8,17 @@ from pathlib import Path
 
 from kraftd.broker_node.fetching.fetcher import Fetcher
 from kraftd.broker_node.lifecycle import BrokerState
-from kraftd.cli.doctor.findings import Finding
+from kraftd.cli.doctor.findings import Finding, ok, problem
 from kraftd.cli.doctor.judge_replicas import REPAIR_DISK
-from kraftd.cli.doctor.page_probe import MAKE_ROOM, MORE_BROKERS, REMEDY, REPLACE, probe_page, probe_pages
+from kraftd.cli.doctor.page_probe import (
+    MAKE_ROOM,
+    MORE_BROKERS,
+    REMEDY,
+    REPLACE,
+    join_full_disks,
+    probe_page,
+    probe_pages,
+)
 from kraftd.config import load
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.serving.http import HttpConnections, Request, Response, Stream
@@ -50,6 +58,7 @@ def findings(
             clients=harness.broker,
             log_cleaner=cleaner,
             full_directories=harness.executor.logs.full_directories.ages_ms(),
+            full_rooms=harness.executor.logs.full_directories.rooms(),
             stopping=harness.broker.lifecycle.has_ended,
         ),
         lambda took_ns: None,
@@ -114,11 +123,23 @@ def test_a_log_directory_without_room_or_offline_has_its_reason_and_remedy(tmp_p
     harness = BrokerHarness(home).run()
     offline = harness.broker.replicas.offline
     harness.executor.logs.full_directories.note("/full")
-    offline["t", 0] = "cannot write to /full/t-0/0.timeindex: no space left on device"
+    for partition in range(2, 7):
+        offline["t", partition] = f"cannot write to /full/t-{partition}/0.timeindex: no space left on device"
+    harness.executor.logs.full_directories.needed_bytes = {"/full": 3 << 20}.__getitem__
+    harness.disk.capacity_bytes = sum(map(harness.disk.size_bytes, harness.disk.paths())) + (1 << 20)
     harness.broker.directory_errors["/lost"] = "/lost/t-1: input/output error"
     offline["t", 1] = "the log of t-1 may be in /lost, offline"
     found = {one.subject: one for one in findings(harness, tmp_path)}
-    assert found["t-0"].remedy == MAKE_ROOM
+    assert set(found) == {"/full", "/lost", "t-1"}, "one problem for a full disk"
+    text = (
+        "1.0 MiB free: this broker refuses records there, 0 s ago last; it cannot use its logs of t-2, t-3, "
+        "t-4 and 2 more; opening them needs about 3.0 MiB"
+    )
+    remedy = "make room on that disk, about 3.0 MiB at least, or enlarge it; the broker needs no restart"
+    assert found["/full"][3:] == (text, remedy)
+    own = [problem("disk", "/full", "it is full", "make room"), ok("disk", "/lost", "20 GiB free")]
+    joined = {one.text for one in join_full_disks(own, list(found.values()))}
+    assert joined == {f"it is full; {text}", "20 GiB free", found["/lost"].text, found["t-1"].text}
     assert found["/lost"].text == "this broker has taken it offline: /lost/t-1: input/output error"
     assert found["t-1"].remedy == found["/lost"].remedy == REPAIR_DISK
 
@@ -196,7 +217,7 @@ def test_a_full_log_directory_and_a_stop_are_named(tmp_path: Path) -> None:
     harness.executor.logs.full_directories.note("/data")
     (found,) = findings(harness, tmp_path)
     assert (found.is_wrong, found.subject, found.remedy) == (True, "/data", MAKE_ROOM)
-    assert found.text == "this broker refuses records: no room, 0 s ago last"
+    assert found.text.endswith(" free: this broker refuses records there, 0 s ago last")
     harness.executor.logs.full_directories.wrote("/data")
     harness.broker.lifecycle.state = BrokerState.SHUTTING_DOWN
     (found,) = findings(harness, tmp_path)
