@@ -17,6 +17,7 @@ from typing import Self
 from kraftd.client.connection import Connection, Setup
 from kraftd.client.failures import ClientFailure, NoLeader, Refused, Unreachable
 from kraftd.client.metadata_cache import UNKNOWN_EPOCH, Address, Leader, MetadataCache, Partition
+from kraftd.client.waits import Wait
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.metadata_response import MetadataResponse
 from kraftd.wire.error_code import ErrorCode, error_name
@@ -57,6 +58,7 @@ class Cluster:
         self._connections: dict[Address, Connection] = {}
         self._rotation = 0
         self.refused: deque[str] = deque(maxlen=MAX_REFUSED)  # the last stale answers, and why
+        self.tell: Callable[[ClientFailure], None] | None = None  # gets what a call waits for, if it lasts
 
     def __repr__(self) -> str:
         return f"<Cluster of {self.cache!r}, {len(self._connections)} connections>"
@@ -99,13 +101,18 @@ class Cluster:
                 failure = error
         raise failure
 
+    def wait(self) -> Wait:
+        """Begin a wait, of which `tell` gets the reason if it lasts."""
+        return Wait(self.tell)
+
     async def refresh(self, topics: Sequence[str] | None = None) -> None:
         """Request the metadata of topics (None: all) until an answer is accepted.
 
         Raises NoLeader if all answers in time were older than the known metadata, Unreachable if there was
         none.
         """
-        await self._refresh(topics, lambda: True)
+        with self.wait() as wait:
+            await self._refresh(wait, topics, lambda: True)
 
     async def leader(self, topic: str, index: int, *, at_least_epoch: int = UNKNOWN_EPOCH) -> Leader:
         """The leader of a partition, from metadata whose leader epoch is at least that.
@@ -122,7 +129,8 @@ class Cluster:
             return why_without_leader(topic, index, self.cache.partition(topic, index), at_least_epoch)
 
         if not is_known():
-            await self._refresh([topic], is_known, why_not)
+            with self.wait() as wait:
+                await self._refresh(wait, [topic], is_known, why_not)
         leader = self.cache.leader(topic, index)
         assert leader is not None
         return leader
@@ -133,7 +141,11 @@ class Cluster:
         return await self.leader(topic, index, at_least_epoch=at_least_epoch)
 
     async def _refresh(
-        self, topics: Sequence[str] | None, enough: Callable[[], bool], wanted: Callable[[], str] = str
+        self,
+        wait: Wait,
+        topics: Sequence[str] | None,
+        enough: Callable[[], bool],
+        wanted: Callable[[], str] = str,
     ) -> None:
         """See `refresh`. `wanted` says what an accepted answer lacks while it is not enough."""
         requested = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
@@ -146,7 +158,7 @@ class Cluster:
                     connection = await self.connection(address)
                     answer = await connection.ask(request, MetadataResponse, timeout_s=self.timeout_s / 3)
                 except Unreachable as error:
-                    failure = error
+                    wait.failure = failure = error
                     continue
                 taken = self.cache.take(answer, node_id, topics)
                 self.refused.extend(f"{connection.address}: {one.topic}: {one.why}" for one in taken.refused)
@@ -161,6 +173,7 @@ class Cluster:
                     why = "; ".join(f"{one.topic}: {one.why}" for one in taken.refused) or wanted()
                     failure = NoLeader(f"{connection.address}: {why}")
                 break
+            wait.failure = failure
             if not await pause.wait():
                 raise failure
 

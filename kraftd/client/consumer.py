@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from kraftd.client.cluster import Cluster
-from kraftd.client.failures import NoLeader, OutOfRange, Refused, Unreachable
+from kraftd.client.failures import ClientFailure, NoLeader, OutOfRange, Refused, Unreachable
 from kraftd.client.fetch_session import SESSION_ERRORS, FetchSession, Key
 from kraftd.client.group_offsets import Committed
 from kraftd.client.metadata_cache import Leader
@@ -23,9 +23,11 @@ from kraftd.client.partition_reader import (
     MAX_FETCH_BYTES,
     WAIT_MS,
     PartitionReader,
+    not_served,
     whole_batches,
 )
 from kraftd.client.position import Position, State
+from kraftd.client.waits import Wait
 from kraftd.messages.fetch_request import FetchPartition
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.messages.offset_for_leader_epoch_request import (
@@ -54,6 +56,8 @@ class Consumer:
         self._isolation_level = int(read_committed)
         self._sessions: dict[int, FetchSession] = {}
         self._fetching: dict[int, asyncio.Task[Fetched]] = {}
+        self._served: set[TopicPartition] = set()  # a leader has answered for them once
+        self._waits: dict[TopicPartition, Wait] = {}  # for the leaders of others
 
     def __repr__(self) -> str:
         return f"<Consumer of {len(self.positions)} partitions at {len(self._sessions)} brokers>"
@@ -68,6 +72,7 @@ class Consumer:
             task.cancel()
             self._sessions[node_id].failed()
         self._fetching.clear()
+        self._end_waits(self._waits.keys() - positions.keys())
         self.positions = {
             (topic, index): Position(f"{topic}-{index}", offset, epoch)
             for (topic, index), (offset, epoch) in positions.items()
@@ -76,6 +81,7 @@ class Consumer:
 
     async def close(self) -> None:
         """End the fetches under way."""
+        self._end_waits(list(self._waits))
         tasks = list(self._fetching.values())
         self._fetching.clear()
         for task in tasks:
@@ -83,7 +89,13 @@ class Consumer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def poll(self, timeout_s: float) -> Fetched:
-        """The batches that arrive within a time, by partition; none if there are none."""
+        """The batches that arrive within a time, by partition; none if there are none.
+
+        Raises the failure for which no leader has served a partition yet, once that has lasted.
+        """
+        for partition, wait in self._waits.items():
+            if partition not in self._served and wait.lasts(self._cluster.timeout_s):
+                raise wait.failure
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in self.positions:
             leader = await self._ready_leader(partition)
@@ -122,7 +134,8 @@ class Consumer:
             return position.leader
         try:
             leader = await cluster.leader(*partition, at_least_epoch=position.epoch)
-        except NoLeader:
+        except NoLeader as failure:
+            self._wait_for(partition, failure)
             return None
         if position.metadata_changed(leader) is State.VALIDATING:
             await self._validate(partition, leader)
@@ -180,12 +193,28 @@ class Consumer:
         unsure: list[TopicPartition] = []
         for key, data in news.items():
             partition = key.topic, key.partition
-            if data.error_code in LEADER_ERRORS:
-                unsure.append(partition)
-            else:
+            if data.error_code not in LEADER_ERRORS:
+                self._served.add(partition)
+                self._end_waits([partition])
                 found += self._batches(partition, data)
+                continue
+            unsure.append(partition)
+            if (of := self.positions.get(partition)) is not None and of.leader is not None:
+                self._wait_for(partition, not_served(of.partition, of.leader, data.error_code))
         await self._look_again(unsure)
+        if unsure and not found:
+            await asyncio.sleep(_PAUSE_S)  # the metadata may name the same leader
         return found
+
+    def _wait_for(self, partition: TopicPartition, failure: ClientFailure) -> None:
+        if partition not in self._waits:
+            self._waits[partition] = self._cluster.wait()
+        self._waits[partition].failure = failure
+
+    def _end_waits(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            if (wait := self._waits.pop(partition, None)) is not None:
+                wait.end()
 
     def _batches(self, partition: TopicPartition, data: PartitionData) -> Fetched:
         position = self.positions.get(partition)

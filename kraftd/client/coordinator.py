@@ -80,17 +80,19 @@ async def repeated(
     `failed` is called before each repetition. Raises Refused, Unreachable.
     """
     pause = Pause(time.monotonic() + cluster.timeout_s)
-    while True:
-        failure: ClientFailure
-        try:
-            code, answer = await attempt(await connect())
-            if code == ErrorCode.NONE:
-                return answer
-            failure = Refused(f"{what}: {error_name(code)}", code)
-            if code not in again:
+    with cluster.wait() as wait:
+        while True:
+            failure: ClientFailure
+            try:
+                code, answer = await attempt(await connect())
+                if code == ErrorCode.NONE:
+                    return answer
+                failure = Refused(f"{what}: {error_name(code)}", code)
+                if code not in again:
+                    raise failure
+            except Unreachable as error:
+                failure = error
+            wait.failure = failure
+            failed()
+            if not await pause.wait():
                 raise failure
-        except Unreachable as error:
-            failure = error
-        failed()
-        if not await pause.wait():
-            raise failure

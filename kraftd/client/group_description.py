@@ -9,7 +9,7 @@ from itertools import chain
 
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
-from kraftd.client.failures import NoLeader, Refused
+from kraftd.client.failures import ClientFailure, NoLeader, Refused, Unreachable
 from kraftd.client.group_member import PROTOCOL_TYPE, decode_assignment
 from kraftd.client.group_offsets import GroupOffsets, Place, places_of
 from kraftd.client.group_waits import ends_by_itself, waits_of_classic, waits_of_consumer
@@ -73,7 +73,8 @@ class GroupPartition(NamedTuple):
 
 class GroupState(NamedTuple):
     """A group; `coordinator` is an address, `protocol` the assignor. waits_for: what its rebalance lacks.
-    wait_ends: when a wait for members is over, if they do nothing; empty without one.
+    wait_ends: when a wait for members is over, if they do nothing; empty without one. missing: why the ends
+    of logs are not known.
     """
 
     group: str
@@ -85,6 +86,7 @@ class GroupState(NamedTuple):
     partitions: tuple[GroupPartition, ...]
     waits_for: tuple[str, ...] = ()
     wait_ends: str = ""
+    missing: tuple[str, ...] = ()
 
     @property
     def lag(self) -> int:
@@ -137,12 +139,15 @@ async def describe_group(cluster: Cluster, group: str) -> GroupState:
         address_text((connection.host, connection.port)),
         described.members,
         tuple(
-            GroupPartition(*place, committed.get(place), end, owner, lags.get(place))
+            GroupPartition(
+                *place, committed.get(place), end if isinstance(end, int) else None, owner, lags.get(place)
+            )
             for place, end in zip(places, ends, strict=True)
             for owner in owners.get(place, [None])
         ),
         described.waits_for,
         described.wait_ends,
+        tuple(str(end) for end in ends if not isinstance(end, int)),
     )
 
 
@@ -203,12 +208,12 @@ _DESCRIBERS: tuple[tuple[ApiKey, Callable[[Connection, str], Awaitable[tuple[int
 )
 
 
-async def _log_end(cluster: Cluster, place: Place) -> int | None:
-    """The end of a partition's log; None for one that has no leader, or is gone."""
+async def _log_end(cluster: Cluster, place: Place) -> int | ClientFailure:
+    """The end of a partition's log; why it is not known, for one that has no leader, or is gone."""
     try:
         found = await PartitionReader(cluster, *place).list_offset(LATEST)
-    except (NoLeader, Refused):
-        return None
+    except (NoLeader, Refused, Unreachable) as failure:
+        return failure
     return int(found.offset)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 
-from kraftd.client.cluster import Cluster
+from kraftd.client.cluster import Cluster, Pause
 from kraftd.client.failures import OutOfRange, Refused, Unreachable
 from kraftd.client.fetch_session import SESSION_ERRORS, FetchSession, Key
 from kraftd.client.metadata_cache import Leader
@@ -65,22 +66,41 @@ class PartitionReader:
         return f"<PartitionReader of {self.position!r}, high watermark {self.high_watermark}>"
 
     async def list_offset(self, timestamp: int) -> ListOffsetsPartitionResponse:
-        """The offset of EARLIEST, LATEST or a time in ms, with its leader epoch."""
-        while True:
-            leader = await self._ready_leader()
-            partition = ListOffsetsPartition(self.index, leader.epoch, timestamp)
-            request = ListOffsetsRequest(CONSUMER, 0, [ListOffsetsTopic(self.topic, [partition])])
-            try:
-                connection = await self._cluster.node(leader.id)
-                answer = await connection.ask(request, ListOffsetsResponse)
-            except Unreachable:
+        """The offset of EARLIEST, LATEST or a time in ms, with its leader epoch. Raises the last failure if
+        no leader tells it in time.
+        """
+        pause, wait = Pause(time.monotonic() + self._cluster.timeout_s), None
+        try:
+            while True:
+                leader = await self._ready_leader()
+                found = await self._ask_offset(leader, timestamp)
+                if isinstance(found, ListOffsetsPartitionResponse):
+                    return found
+                wait = wait or self._cluster.wait()
+                wait.failure = found
+                if not await pause.wait():
+                    raise found
                 await self._another_leader(leader)
-                continue
-            found = answer.topics[0].partitions[0]
-            if found.error_code not in LEADER_ERRORS:
-                self._check(found.error_code)
-                return found
-            await self._another_leader(leader)
+        finally:
+            if wait is not None:
+                wait.end()
+
+    async def _ask_offset(
+        self, leader: Leader, timestamp: int
+    ) -> ListOffsetsPartitionResponse | Unreachable | Refused:
+        """The answer of a leader, or the failure after which there may be another one."""
+        partition = ListOffsetsPartition(self.index, leader.epoch, timestamp)
+        request = ListOffsetsRequest(CONSUMER, 0, [ListOffsetsTopic(self.topic, [partition])])
+        try:
+            connection = await self._cluster.node(leader.id)
+            answer = await connection.ask(request, ListOffsetsResponse)
+        except Unreachable as error:
+            return error
+        found: ListOffsetsPartitionResponse = answer.topics[0].partitions[0]
+        if found.error_code in LEADER_ERRORS:
+            return not_served(self.position.partition, leader, found.error_code)
+        self._check(found.error_code)
+        return found
 
     async def batches(self, *, follow: bool = False) -> AsyncIterator[Batch]:
         """The batches from the position on up to the high watermark, then, with follow, those to come."""
@@ -175,6 +195,13 @@ class PartitionReader:
     def _check(self, error_code: int) -> None:
         if error_code:
             raise Refused(f"{self.position.partition}: {error_name(error_code)}", error_code)
+
+
+def not_served(partition: str, leader: Leader, error_code: int) -> Refused:
+    """A leader has refused a partition by an error after which there may be another one."""
+    why = ", its log is not open" if error_code == ErrorCode.KAFKA_STORAGE_ERROR else ""
+    text = f"{partition}: its leader, broker {leader.id}, answers {error_name(error_code)}{why}"
+    return Refused(f"{text}; kraftd doctor says why", error_code)
 
 
 def whole_batches(records: bytes | memoryview) -> list[Batch]:

@@ -17,7 +17,8 @@ MISSING = {2: "host2:9092: no answer in time"}
 
 async def described(cluster: Any, group: str) -> GroupState:
     state = "Dead" if group == "gone" else "Empty"
-    return GroupState(group, "classic", state, "", "host1:9092", (), ())
+    missing = ("t-0 has no leader", "t-1 has no leader") if group == "stuck" else ()
+    return GroupState(group, "classic", state, "", "host1:9092", (), (), missing=missing)
 
 
 def test_a_missing_group_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,6 +26,15 @@ def test_a_missing_group_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None
     done = run("groups", "describe", "gone", *(f"g{number}" for number in range(45)))
     assert (done.code, done.err) == (1, "There is no group gone.\n")
     assert [line.split()[1] for line in done.out.splitlines()] == [f"g{number}" for number in range(45)]
+
+
+def test_a_group_is_shown_and_the_command_fails_without_the_end_of_a_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_description, "describe_group", described)
+    done = run("groups", "describe", "stuck", "g")
+    assert (done.code, done.err) == (1, "The end of a log is not known: t-0 has no leader, and 1 more.\n")
+    assert len(done.out.splitlines()) == 2
 
 
 def test_a_line_feed_in_a_groups_name_is_visible(monkeypatch: pytest.MonkeyPatch) -> None:

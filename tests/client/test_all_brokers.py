@@ -9,6 +9,7 @@ import pytest
 
 from kraftd.client.all_brokers import ask_all
 from kraftd.client.failures import Refused, Unreachable
+from kraftd.client.waits import Wait
 from kraftd.wire.error_code import ErrorCode
 
 
@@ -21,6 +22,9 @@ class Three:
         self.cache = self
         self.nodes = {1: None, 2: None, 3: None}
         self._down = down
+
+    def wait(self) -> Wait:
+        return Wait(None)
 
     async def refresh(self, topics: list[str]) -> None:
         assert topics == []

@@ -65,7 +65,8 @@ async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> i
     """Describe groups, their members and lag.
 
     A line for each partition has the committed offset, the log's end and the member that reads it. Of a group
-    that rebalances it says what is lacking. The exit code is 1 if one of the groups is not there.
+    that rebalances it says what is lacking. The exit code is 1 if one of the groups is not there. So it is
+    if the end of a log is not known within the timeout.
     """
     import asyncio
 
@@ -82,6 +83,10 @@ async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> i
                 click.echo(json.dumps(_as_dict(state)))
             else:
                 show_group(state)
+            if state.missing:
+                code = FAILED
+                more = f", and {len(state.missing) - 1} more" if len(state.missing) > 1 else ""
+                click.echo(f"The end of a log is not known: {state.missing[0]}{more}.", err=True)
     return code
 
 

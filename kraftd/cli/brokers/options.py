@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kraftd.client.cluster import Cluster
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+MOST_NOTICES = 5  # of partitions that have no leader there may be very many
 
 
 def show_missing(missing: Mapping[int, str], what: str) -> int:
@@ -22,6 +23,24 @@ def show_missing(missing: Mapping[int, str], what: str) -> int:
     for broker_id, why in sorted(missing.items()):
         click.echo(f"The {what} of broker {broker_id} are missing: {why}.", err=True)
     return FAILED if missing else OK
+
+
+class Notices:
+    """Says on standard error what a command waits for, so that it does not seem to hang: each thing once."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._told: set[str] = set()
+
+    def tell(self, failure: Exception) -> None:
+        """Say it, unless that or much else was said before."""
+        text = str(failure)
+        if text not in self._told and len(self._told) < MOST_NOTICES:
+            self._told.add(text)
+            click.echo(f"Waiting, {self._timeout_s:g} s at most: {text}.", err=True)
+
+    def __repr__(self) -> str:
+        return f"<Notices, {len(self._told)} told>"
 
 
 def of_brokers(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
@@ -38,6 +57,7 @@ def of_brokers(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[...
 
             cluster: Cluster
             async with Cluster(parse_addresses(bootstrap), timeout_s) as cluster:
+                cluster.tell = Notices(timeout_s).tell
                 return await command(cluster, **options)
 
         return run(main())
