@@ -9,6 +9,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+from kraftd.wire.batch import iter_batches, records
 from testkit.cluster import Cluster
 from testkit.node import Broker, Controller, Kind, Node
 from testkit.process import HOST, free_port, wait_until
@@ -189,6 +190,21 @@ def _behind_door(links: Proxy | None, broker_id: int, port: int) -> dict[str, ob
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
         "inter.broker.listener.name": "BROKERS",
     }
+
+
+def is_doubled(log: bytes) -> bool:
+    """Return whether a log has a record of an idempotent producer twice.
+
+    Only copies of one epoch of the producer count. If a request is refused for too few replicas and the next
+    one is out of order, librdkafka takes another epoch. Then it sends again what is not acknowledged, though
+    a former leader may have appended it. No broker can know these again.
+    """
+    found = [
+        (batch.header.producer_id, batch.header.producer_epoch, bytes(one.value or b""))
+        for batch in iter_batches(log)
+        for one in records(batch)
+    ]
+    return len(found) != len(set(found))
 
 
 class Writer:
