@@ -46,7 +46,7 @@ def read_call(
     try:
         key, version, correlation_id, length = _HEADER.unpack_from(frame)
         at = 10 + length if length > 0 else 10
-        client_id = str(frame[10:at], "utf-8")
+        client_id = str(frame[10:at], "utf-8", "replace")
         route = routes.get(key)
         if route is not None and length >= -1 and route.first <= version <= route.last:
             if version >= route.flexible:
@@ -59,8 +59,8 @@ def read_call(
                 event.connection_id, slot, event.listener, event.host, key, version, correlation_id,
                 client_id, message, event.principal, None, event.arrived_ns, len(frame),
             )  # fmt: skip
-    except (IndexError, UnicodeDecodeError):
-        pass  # the header is too short or no text: diagnosed below
+    except IndexError:
+        pass  # the header is too short: diagnosed below
     except struct.error:
         raise ProtocolError("RequestHeader", "", 0, f"{len(frame)} bytes are no header") from None
     return _unusual(event, slot, frame)

@@ -723,25 +723,6 @@ static inline PyObject *fixed_value(enum kind kind, const uint8_t *p)
     }
 }
 
-/* Turn a UnicodeDecodeError into a fault with its byte and its reason. */
-static PyObject *not_text(Reader *r, Py_ssize_t at)
-{
-    if (!PyErr_ExceptionMatches(PyExc_UnicodeDecodeError))
-        return NULL;
-    PyObject *type, *error, *traceback;
-    PyErr_Fetch(&type, &error, &traceback);
-    PyErr_NormalizeException(&type, &error, &traceback);
-    Py_ssize_t start = 0;
-    PyObject *reason = PyUnicodeDecodeError_GetReason(error);
-    if (reason && PyUnicodeDecodeError_GetStart(error, &start) == 0)
-        wrong(r, at + start, "not UTF-8: %U", reason);
-    Py_XDECREF(reason);
-    Py_XDECREF(type);
-    Py_XDECREF(error);
-    Py_XDECREF(traceback);
-    return NULL;
-}
-
 /* A records field: a view of the source, which the view keeps alive. */
 static PyObject *records_view(Reader *r, Py_ssize_t begin, Py_ssize_t end)
 {
@@ -783,8 +764,7 @@ static inline PyObject *read_variable(Reader *r, const Field *field, int nullabl
     r->work_left -= length / BYTES_OF_WORK; /* the array, if it is in one, pauses */
     if (field->kind == BYTES)
         return copy_bytes(r, p, length);
-    PyObject *text = PyUnicode_DecodeUTF8(p, length, NULL);
-    return LIKELY(text != NULL) ? text : not_text(r, at);
+    return PyUnicode_DecodeUTF8(p, length, "replace"); /* as Apache Kafka takes what is no UTF-8 */
 }
 
 static PyObject *read_struct(Reader *r, const Plan *plan);
@@ -1218,28 +1198,6 @@ static int scan_length(Scan *s, int compact, int head, int nullable, Py_ssize_t 
     return *length >= (nullable ? -1 : 0) ? 0 : -1;
 }
 
-/* Return whether bytes are UTF-8 as Python decodes it: no surrogates, nothing longer than necessary. */
-static int is_utf8(const uint8_t *p, Py_ssize_t size)
-{
-    for (const uint8_t *end = p + size; p < end;) {
-        if (*p < 0x80) {
-            p++;
-            continue;
-        }
-        int more = *p >= 0xF0 ? 3 : *p >= 0xE0 ? 2 : 1;
-        if (*p < 0xC2 || *p > 0xF4 || end - p <= more)
-            return 0;
-        uint8_t low = *p == 0xE0 ? 0xA0 : *p == 0xF0 ? 0x90 : 0x80, high = *p == 0xED ? 0x9F : *p == 0xF4 ? 0x8F : 0xBF;
-        if (p[1] < low || p[1] > high)
-            return 0;
-        for (int i = 2; i <= more; i++)
-            if (p[i] < 0x80 || p[i] > 0xBF)
-                return 0;
-        p += more + 1;
-    }
-    return 1;
-}
-
 static int scan_struct(Scan *s, const Plan *plan, int depth);
 
 static int scan_value(Scan *s, const Field *field, int nullable, int depth)
@@ -1251,10 +1209,9 @@ static int scan_value(Scan *s, const Field *field, int nullable, int depth)
     Py_ssize_t length;
     if (scan_length(s, field->compact, field->kind == STRING ? 2 : 4, nullable, &length) < 0)
         return -1;
-    const uint8_t *p = s->data + s->at;
     if (length > 0 && scan_bytes(s, length) < 0)
         return -1;
-    return field->kind != STRING || length <= 0 || (length <= MAX_STRING_BYTES && is_utf8(p, length)) ? 0 : -1;
+    return field->kind != STRING || length <= MAX_STRING_BYTES ? 0 : -1;
 }
 
 /* Read the count of an array; -1 is null. */

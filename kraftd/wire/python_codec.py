@@ -14,7 +14,7 @@ from kraftd.wire.table import table_of
 
 M = TypeVar("M", bound=Message)
 
-BAD_BYTES = (struct.error, IndexError, UnicodeDecodeError, Malformed)
+BAD_BYTES = (struct.error, IndexError, Malformed)
 BAD_VALUE = (struct.error, AttributeError, TypeError, ValueError, OverflowError, Malformed)
 
 

@@ -43,8 +43,8 @@ RUNTIME: dict[str, object] = {
 def build_decoder(table: MessageTable, cls: type[Message], version: int) -> Decoder:
     """The function ``(buffer, position, size) -> (message, next position)`` for a valid version.
 
-    It raises ``struct.error``, IndexError, UnicodeDecodeError or Malformed for bad bytes, or returns
-    a position past ``size``.  A buffer of a message without ``records`` must be bytes.
+    It raises ``struct.error``, IndexError or Malformed for bad bytes, or returns a position past ``size``.
+    A buffer of a message without ``records`` must be bytes.
     """
     decoder: Decoder = DecoderWriter(table, version).function("decode", cls, RUNTIME)
     return decoder
@@ -226,8 +226,8 @@ class DecoderWriter(Writer):
         if kind == "records":
             return "memoryview(buf)[p:e]"
         if self.views:
-            return "str(buf[p:e], 'utf-8')" if kind == "string" else "bytes(buf[p:e])"
-        return "buf[p:e].decode()" if kind == "string" else "buf[p:e]"
+            return "str(buf[p:e], 'utf-8', 'replace')" if kind == "string" else "bytes(buf[p:e])"
+        return "buf[p:e].decode('utf-8', 'replace')" if kind == "string" else "buf[p:e]"
 
     def array(self, row: FieldRow) -> str:
         """An array into a variable, after a check that what is left can hold its elements."""
