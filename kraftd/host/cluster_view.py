@@ -22,6 +22,7 @@ class NodeView:
         self.context: Context = node.context  # for good; its image is asked for in every request
         self._storage = storage
         self._log: PartitionLog = storage.log
+        self._node_id = node.identity.node_id
         self._high_watermark = 0
 
     @property
@@ -121,13 +122,14 @@ class NodeView:
 
     def marks(self) -> tuple[int, int, int, int | None, bool]:
         """The values behind `MetadataMoved`: equal marks mean that nothing has changed."""
-        return (
-            self.high_watermark,
-            self.log_start_offset,
-            self.epoch,
-            self.leader_id,
-            self.is_loaded,
-        )
+        core, durable_epoch = self._node.core, self._storage.durable_epoch
+        epoch, leader_id = core.epoch, core.leader_id
+        if epoch > durable_epoch:  # see `epoch` and `leader_id`
+            epoch, leader_id = durable_epoch, None
+        elif leader_id == self._node_id and not core.is_leader:
+            leader_id = None
+        is_loaded = self._node.following.finalized_features.epoch >= 0
+        return self.high_watermark, self._log.log_start, epoch, leader_id, is_loaded
 
     def __repr__(self) -> str:
         return f"<NodeView of {self._node!r}>"

@@ -123,8 +123,8 @@ class PartitionLog:
     @property
     def last_epoch(self) -> int:
         """Epoch of the last record; of an empty log, that of the record before the log start."""
-        if self.epochs.latest is not None:
-            return self.epochs.latest
+        if (latest := self.epochs.latest) is not None:
+            return latest
         return self.start_epoch if self.log_start == self.log_end else 0
 
     # --- changes, durable after the next sync ---
@@ -137,7 +137,7 @@ class PartitionLog:
         """
         self._check_alive()
         batches = list(iter_batches(data))
-        expected, epoch = self.log_end, self.last_epoch
+        expected, epoch, newest_ms = self.log_end, self.last_epoch, -1  # the newest timestamp
         for header, _, _ in batches:
             if header.base_offset != expected:
                 raise ValueError(
@@ -146,11 +146,11 @@ class PartitionLog:
             if header.leader_epoch < epoch:
                 raise ValueError(f"a batch of epoch {header.leader_epoch} cannot follow epoch {epoch}")
             expected, epoch = header.next_offset, header.leader_epoch
+            newest_ms = max(newest_ms, header.max_timestamp_ms)
         if not batches:
             return
-        self._roll_for(len(data), expected - 1, max(batch.header.max_timestamp_ms for batch in batches))
-        segment = self._segments[-1]
-        start = segment.end_position
+        self._roll_for(len(data), expected - 1, newest_ms)
+        segment, start = self._segments[-1], self._segments[-1].end_position
         whole = data if len(batches) == 1 else None
         begins_epoch = False
         for header, view, _ in batches:

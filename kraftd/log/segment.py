@@ -14,7 +14,15 @@ from collections.abc import Iterator
 from struct import Struct
 
 from kraftd.log.disk import Disk, File, ReadableFile
-from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, iter_batches, read_batch
+from kraftd.wire.batch import (
+    HEADER_BYTES,
+    LENGTH_END,
+    Batch,
+    BatchHeader,
+    CorruptBatch,
+    iter_batches,
+    read_batch,
+)
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
@@ -268,8 +276,8 @@ class Segment:
         position = self.end_position
         if position == 0:
             self.first_timestamp_ms = header.max_timestamp_ms
-        self.index.add(header, position)
-        self.end_position = position + header.size_bytes
+        self.index.note(header.last_offset, header.max_timestamp_ms, position)
+        self.end_position = position + header.length_bytes + LENGTH_END
         return position
 
     def is_full_for(

@@ -4,7 +4,7 @@ election.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kraftd.raft.quorum.voters import matches
 from kraftd.types import ReplicaKey
@@ -15,9 +15,11 @@ def majority(voter_count: int) -> int:
     return voter_count // 2 + 1
 
 
-def majority_offset(end_offsets: Iterable[int | None]) -> int | None:
+def majority_offset(end_offsets: Sequence[int | None]) -> int | None:
     """The largest offset that a majority has reached, from one entry a voter; None if too few are known."""
-    known = sorted((-1 if offset is None else offset for offset in end_offsets), reverse=True)
+    if len(end_offsets) == 1:
+        return end_offsets[0]
+    known = sorted([-1 if offset is None else offset for offset in end_offsets], reverse=True)
     if not known:
         return None
     reached = known[majority(len(known)) - 1]

@@ -177,7 +177,7 @@ class Progress:
 
     def committable(self) -> int | None:
         """The largest offset that a majority of the voters has synced. One that went back does not count."""
-        return majority_offset(replica.counted_offset for replica in self.voters.values())
+        return majority_offset([replica.counted_offset for replica in self.voters.values()])
 
     def by_descending_end(self) -> Iterator[ReplicaProgress]:
         """The other voters, the most caught up first: the preferred order of successors."""
