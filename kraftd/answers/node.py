@@ -99,6 +99,8 @@ class AnsweringNode:
         self._waiting = WaitingCalls(self.boundary)
         self.serves_consumer_groups: Callable[[], bool] = lambda: False  # a broker's coordinator knows
         self.serves_share_groups: Callable[[], bool] = lambda: False  # likewise
+        # The only deadline that the step of another node's answer can have set; None if it can be any.
+        self.sole_deadline_ms: Callable[[Answered], int | None] = lambda event: None
         self._slices: deque[Slices] = deque()  # of no call: its are in `boundary.large`
         self._after_answers: list[Slices] = []
         self.handlers: dict[type, Callable[[Any], None]] = {

@@ -143,6 +143,7 @@ class BrokerLifecycle:
         self._in_flight = False
         self._is_postponed = False  # until an active controller is known
         self._at_once = False  # after the request that is under way
+        self._only_beat = False  # the last answer changed only when the next heartbeat is due
         self._failures = 0
         self._not_registered = NO_CONTROLLER  # why, for the end of the process
         self._shutdown_was_answered = False
@@ -291,6 +292,7 @@ class BrokerLifecycle:
         if not self._in_flight:
             return
         error = getattr(answer, "error_code", None)
+        was_serving, self._only_beat = self._is_serving, False
         if error == ErrorCode.NOT_CONTROLLER:
             self.postpone(now_ms)
             return
@@ -306,6 +308,16 @@ class BrokerLifecycle:
             self._failed(error, now_ms)
         if self._at_once:
             self._due_ms = now_ms
+        self._only_beat = was_serving and self._is_serving
+
+    @property
+    def _is_serving(self) -> bool:
+        return self.state is BrokerState.RUNNING and not self.is_fenced
+
+    @property
+    def next_beat_ms(self) -> int | None:
+        """When `due_request` may have something, if the last answer changed nothing else; None if it did."""
+        return self.deadline_ms() if self._only_beat else None
 
     def _registered(self, answer: BrokerRegistrationResponse, now_ms: int) -> None:
         self._failures = 0

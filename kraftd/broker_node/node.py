@@ -93,7 +93,8 @@ class BrokerNode(AnsweringNode):
         super().__init__(view, settings, registry, authorizer)
         self.wall_ms = view.context.wall_ahead_ms  # the wall clock in this step, for what is stored
         self.fault_of_stores: Callable[[dict[str, str]], str | None] = lambda dynamic: None
-        self.lifecycle = BrokerLifecycle(broker, self.outbox)
+        self.lifecycle = life = BrokerLifecycle(broker, self.outbox)
+        self.sole_deadline_ms = lambda of: life.next_beat_ms if of.request_id == LIFECYCLE_REQUEST else None
         configs = TopicConfigs(static, view.node_id, view.context)
         self.replicas = Replicas(view, configs, self.outbox)
         self.quotas = ClientQuotas(view.context, static, lambda: self.now_ms)
@@ -260,10 +261,8 @@ class BrokerNode(AnsweringNode):
     def missing_partition(self, topic: str, index: int) -> ErrorCode:
         """The error for a partition without a log here."""
         image = self.view.image
-        exists = image.partition(image.topic_id(topic), index) is not None
-        if exists or topic == METADATA_TOPIC:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        exists = topic == METADATA_TOPIC or image.partition(image.topic_id(topic), index) is not None
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def has_taken(self, hosted: Hosted) -> bool:
         """Return whether a partition had records before in this step: then its configs are looked up."""

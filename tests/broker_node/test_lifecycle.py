@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -16,6 +18,7 @@ from kraftd.requests.outbox import Outbox
 from kraftd.types import Endpoint
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import BrokerHarness
 
 DIRECTORY = bytes(15) + b"\x01"
 BROKER = Broker(
@@ -113,6 +116,41 @@ def test_a_heartbeat_is_sent_every_interval_and_a_lost_one_again_ever_more_rarel
         assert again_ms is not None
         waits.append(again_ms - due_ms)
     assert waits == [100, 200, 400, 800, 1_600, 2_000, 2_000]  # never later than a stock broker
+
+
+def test_an_answer_that_keeps_a_broker_serving_changes_only_the_next_heartbeat() -> None:
+    one, now_ms = running()
+    assert one.next_beat_ms is None  # that answer has unfenced it
+    changes = []
+    for is_fenced in (False, True, False, False):
+        now_ms += 2_000
+        assert one.due_request(50, now_ms) is not None
+        one.answered(told(is_fenced=is_fenced), now_ms)
+        changes.append(one.next_beat_ms)
+    assert changes == [now_ms - 4_000, None, None, now_ms + 2_000]
+    one.due_request(50, now_ms + 2_000)
+    one.directories_failed((DIRECTORY,), now_ms + 2_000)  # the next heartbeat follows at once
+    one.answered(told(is_fenced=False), now_ms + 2_001)
+    assert one.next_beat_ms == now_ms + 2_001
+    assert one.due_request(50, now_ms + 2_001) is not None
+    one.answered(told(error_code=ErrorCode.NOT_CONTROLLER), now_ms + 2_002)
+    assert one.next_beat_ms is None
+
+
+def test_the_parts_of_a_broker_are_asked_for_their_deadlines_once_a_heartbeat(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    asked_ms: list[int] = []
+    ask, broker = harness.broker.deadlines_ms, harness.broker
+
+    def deadlines_ms() -> list[int | None]:
+        asked_ms.append(harness.clock.ms)
+        return ask()
+
+    broker.deadlines_ms = deadlines_ms  # type: ignore[method-assign]
+    harness.wire.sent.clear()
+    harness.pass_time(10_000)
+    beats = [one for one in harness.wire.sent if isinstance(one, BrokerHeartbeatRequest)]
+    assert len(beats) == 5 and len(asked_ms) <= 6, asked_ms
 
 
 def test_a_controller_that_is_none_any_more_is_no_failure() -> None:

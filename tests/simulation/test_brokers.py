@@ -35,5 +35,5 @@ def test_a_log_that_is_offline_for_damage_without_a_flipped_bit_is_noticed(
 ) -> None:
     """What was not flushed is torn."""
     brokers.skip_the_flush_of_a_partition(monkeypatch)
-    violation = brokers.ALL[brokers.skip_the_flush_of_a_partition].run(0)
+    violation = brokers.ALL[brokers.skip_the_flush_of_a_partition].run(3)
     assert violation is not None and violation.invariant == "P4", violation

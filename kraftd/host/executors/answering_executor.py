@@ -106,6 +106,9 @@ class AnsweringExecutor:
             return
         if type(event) is FramesReceived and self.node.made_nothing_due:
             return
+        if type(event) is Answered and (deadline_ms := self.node.sole_deadline_ms(event)) is not None:
+            self._ring_by(deadline_ms)
+            return
         look_ms = max(self.node.now_ms, self._looked_ms + shared_ms)
         if self._later_look is None or look_ms < self._later_look_ms:
             if self._later_look is not None:
@@ -122,8 +125,17 @@ class AnsweringExecutor:
         """Set the alarm for the node's deadline, for which every part of the node is asked."""
         self._looked_ms = self.timer.now_ms()
         deadline_ms = self.node.deadline_ms()
-        if deadline_ms is not None and (self._alarm is None or deadline_ms < self._alarm_ms):
-            self.stop()
+        if self._later_look is not None:
+            self._later_look.cancel()
+            self._later_look = None
+        if deadline_ms is not None:
+            self._ring_by(deadline_ms)
+
+    def _ring_by(self, deadline_ms: int) -> None:
+        """Set the alarm, unless it rings earlier."""
+        if self._alarm is None or deadline_ms < self._alarm_ms:
+            if self._alarm is not None:
+                self._alarm.cancel()
             self._alarm_ms = deadline_ms
             self._alarm = self.timer.call_at(deadline_ms, self._rung)
 
