@@ -37,7 +37,7 @@ class PacedReads:
         self._call_soon = call_soon
         self._waiting: dict[int, deque[AnswerRecords]] = {}  # by connection, the next one first
         self._unfinished: deque[tuple[int, Rest]] = deque()  # with their connections
-        self._read_bytes = 0  # in this callback
+        self._read_bytes = 0  # in this callback, and a few small reads before: each new callback has its cost
         self._is_due = False
 
     def __len__(self) -> int:
@@ -49,7 +49,8 @@ class PacedReads:
             self._waiting.setdefault(effect.call.connection_id, deque()).append(effect)
         else:
             self._read_for(effect)
-        self._schedule_slice()
+        if self._waiting or self._unfinished or self._read_bytes >= SLICE_BYTES:
+            self._schedule_slice()
 
     def finish(self, effect: AnswerRecords, rest: Rest) -> None:
         """Continue the rest of a read that had to wait for a thread, a slice per callback."""
