@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Self
 
 from kraftd.partition.effects import ProposedMember, ProposeIsr
 from kraftd.wire.error_code import ErrorCode
@@ -37,7 +39,9 @@ class AfterError(enum.Enum):
 
 
 class InSyncReplicas:
-    """The ISR, and the proposal that is on its way."""
+    """The ISR, and the proposal that is on its way. Partitions that have proposed nothing share one: see
+    `unproposed`.
+    """
 
     __slots__ = ("_number", "committed", "leader_recovery_state", "maximal", "pending")
 
@@ -51,6 +55,17 @@ class InSyncReplicas:
     def __repr__(self) -> str:
         pending = f", {self.pending.isr} proposed" if self.pending else ""
         return f"<ISR {self.committed}{pending}>"
+
+    @property
+    def has_proposed(self) -> bool:
+        """Return whether the numbers of its proposals are in use: it belongs to one partition."""
+        return self._number > 0
+
+    def copy(self) -> Self:
+        """One for a partition that will propose."""
+        own = type(self)()
+        own.commit(self.committed, self.leader_recovery_state)
+        return own
 
     def commit(self, isr: tuple[int, ...], leader_recovery_state: int = RECOVERED) -> None:
         """Take an ISR from the metadata, or from a controller's answer; a proposal that is on its way is
@@ -89,3 +104,11 @@ class InSyncReplicas:
             self.maximal = self.committed
             return AfterError.FORGOTTEN
         return AfterError.WAITING if error in _OUT_OF_DATE else AfterError.SENT_AGAIN
+
+
+@lru_cache(1 << 12)
+def unproposed(isr: tuple[int, ...], leader_recovery_state: int = RECOVERED) -> InSyncReplicas:
+    """That of partitions that have proposed nothing: very many idle ones need few. It is not changed."""
+    found = InSyncReplicas()
+    found.commit(isr, leader_recovery_state)
+    return found

@@ -20,7 +20,7 @@ from msgspec import Struct
 from kraftd.ground.effect import Effect
 from kraftd.partition.config import PartitionConfig
 from kraftd.partition.effects import AppendBatches, AssignEpoch, LogStartMoved, MarksMoved
-from kraftd.partition.isr import InSyncReplicas
+from kraftd.partition.isr import RECOVERED, unproposed
 from kraftd.partition.producer_entry import (
     LEGACY_TRANSACTIONS,
     NO_OFFSET,
@@ -250,14 +250,14 @@ class Partition:
         self.role, self.leader_id = LEADER, self.local_id
         self.replicas = registration.replicas
         if not was_leader:
-            self.isr, self.followers = InSyncReplicas(), {}
+            self.isr, self.followers = _NO_ISR, {}
         self.followers = {
             each: self.followers.get(each) or FollowerProgress(each)
             for each in registration.replicas
             if each != self.local_id
         } or _NO_FOLLOWERS
         if not was_leader or is_new_epoch or registration.partition_epoch > self.partition_epoch:
-            self.isr.commit(registration.isr)  # else known by an answer: a proposal since then is on its way
+            self.commit_isr(registration.isr)  # else known by an answer: a proposal since then is on its way
         self.partition_epoch = registration.partition_epoch
         effects: list[Effect] = []
         if is_new_epoch:
@@ -269,6 +269,13 @@ class Partition:
                 )
             self.leader_epoch, self.leader_epoch_start = registration.leader_epoch, start
         return effects + self.advance_high_watermark(now_ms)
+
+    def commit_isr(self, isr: tuple[int, ...], leader_recovery_state: int = RECOVERED) -> None:
+        """Take an ISR from the metadata, or from a controller's answer."""
+        if self.isr.has_proposed:
+            self.isr.commit(isr, leader_recovery_state)
+        else:
+            self.isr = unproposed(isr, leader_recovery_state)
 
     def go_offline(self) -> None:
         """The log directory failed: nothing is served until the broker starts anew."""
@@ -481,7 +488,7 @@ class Partition:
 
 
 # Shared by all partitions that do not lead: 100,000 of them are nothing.
-_NO_ISR = InSyncReplicas()
+_NO_ISR = unproposed(())
 _NO_FOLLOWERS: dict[int, FollowerProgress] = {}
 
 __all__ = [

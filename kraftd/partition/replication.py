@@ -146,6 +146,8 @@ def _propose(partition: Partition, isr: tuple[int, ...], local_broker_epoch: int
         follower = partition.followers.get(member)
         return NO_BROKER_EPOCH if follower is None or follower.broker_epoch is None else follower.broker_epoch
 
+    if not partition.isr.has_proposed:
+        partition.isr = partition.isr.copy()
     return partition.isr.propose(isr, partition.leader_epoch, partition.partition_epoch, broker_epoch_of)
 
 
@@ -173,7 +175,7 @@ def isr_answered(
         return [pending] if after is AfterError.SENT_AGAIN else partition.advance_high_watermark(now_ms)
     if leader_epoch != partition.leader_epoch or partition_epoch < partition.partition_epoch:
         return []
-    partition.isr.commit(isr, leader_recovery_state)
+    partition.commit_isr(isr, leader_recovery_state)
     partition.partition_epoch = partition_epoch
     return partition.advance_high_watermark(now_ms)
 

@@ -226,6 +226,21 @@ def test_one_proposal_is_on_its_way_and_the_maximal_isr_holds_the_mark_back() ->
     assert MarksMoved(2, 2) in fetch(place, THIRD, 2)
 
 
+def test_partitions_share_an_isr_until_one_proposes_another() -> None:
+    place, other = led_by_three(isr=(LOCAL,)), led_by_three(isr=(LOCAL,))
+    shared = other.partition.isr
+    assert place.partition.isr is shared
+    (proposal, *_) = fetch(place, OTHER, 0)
+    own = place.partition.isr
+    assert own is not shared and shared.pending is None and shared.maximal == (LOCAL,)
+    isr_answered(
+        place.partition, proposal.number, NONE, NOW_MS, leader_epoch=7, partition_epoch=2, isr=(LOCAL, OTHER)
+    )
+    assert (place.partition.isr, own.committed, shared.committed) == (own, (LOCAL, OTHER), (LOCAL,))
+    (second, *_) = fetch(place, THIRD, 0)
+    assert second.number == proposal.number + 1
+
+
 def test_a_shrinking_proposal_counts_when_it_is_committed() -> None:
     place = led_by_three(isr=(LOCAL, OTHER))
     place.produce(batch())
