@@ -8,7 +8,7 @@ from typing import Protocol
 from kraftd.controller.context import Context
 from kraftd.ground.destination import Destination
 from kraftd.metadata.image import Image
-from kraftd.metadata.replica_changes import ReplicaChange
+from kraftd.metadata.replica_changes import NewestChanges, ReplicaChange
 from kraftd.types import OffsetAndEpoch
 
 
@@ -84,6 +84,14 @@ class ClusterView(Protocol):
 
     def take_replica_changes(self, most: int) -> list[ReplicaChange]:
         """Remove and return up to `most` committed changes of the partitions that this node hosts."""
+
+    def settle_replica_changes(self) -> bool:
+        """Account for some committed changes, of which one a partition is kept; returns whether there are
+        more.
+        """
+
+    def take_newest_changes(self) -> NewestChanges:
+        """Remove and return the newest change of each partition, before the first of the others is taken."""
 
     def take_removed_topics(self) -> list[tuple[str, bytes]]:
         """Remove and return the topics whose removal is committed, by name and id."""

@@ -86,16 +86,17 @@ class Hosting:
 
     def _begin(self) -> Slices:
         """Host the partitions of the metadata so far, by the newest change of each."""
-        node, newest = self._node, dict[tuple[str, int], ReplicaChange]()
-        while changes := node.view.take_replica_changes(CHANGES_PER_CALLBACK):
-            newest |= {(change.topic, change.partition): change for change in changes}
+        node = self._node
+        while node.view.settle_replica_changes():
             yield
+        newest = node.view.take_newest_changes()
         found, self._found = self._found, {}
         assert found is not None
         yield from set_strays_aside(found, newest, node.outbox)
         # By the keys of the logs: each of very many partitions would keep a key of its own.
-        of_logs = ((key, change) for key in found if (change := newest.pop(key, None)))
-        for number, (key, change) in enumerate(chain(of_logs, newest.items()), 1):
+        of_logs = ((key, change) for key in found if (change := newest.pop(*key)))
+        of_others = (((change.topic, change.partition), change) for change in newest)
+        for number, (key, change) in enumerate(chain(of_logs, of_others), 1):
             node.replicas.begin(key, change)
             if not number % CHANGES_PER_CALLBACK:
                 yield

@@ -10,7 +10,7 @@ from kraftd.ground.destination import Destination
 from kraftd.host.storage import Storage
 from kraftd.log.partition_log import PartitionLog
 from kraftd.metadata.image import Image
-from kraftd.metadata.replica_changes import ReplicaChange
+from kraftd.metadata.replica_changes import NewestChanges, ReplicaChange
 from kraftd.types import OffsetAndEpoch
 
 
@@ -115,6 +115,14 @@ class NodeView:
     def take_replica_changes(self, most: int) -> list[ReplicaChange]:
         """Remove and return up to `most` committed changes of the partitions that this node hosts."""
         return self._node.image.take_replica_changes(self.high_watermark, most)
+
+    def settle_replica_changes(self) -> bool:
+        """Account for some committed changes; return whether there are more."""
+        return self._node.image.settle_replica_changes(self.high_watermark)
+
+    def take_newest_changes(self) -> NewestChanges:
+        """Remove and return the newest change of each partition, before the first of the others is taken."""
+        return self._node.image.take_newest_changes()
 
     def take_removed_topics(self) -> list[tuple[str, bytes]]:
         """Remove and return the topics whose removal is committed, by name and id."""

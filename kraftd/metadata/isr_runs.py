@@ -44,7 +44,7 @@ def change_run(
             topic = topics.get(topic_id)
             if topic is None:
                 break
-            partitions = topic.partitions
+            topic_id, partitions = topic.id, topic.partitions
         index, isr = record.partition_id, record.isr
         before = partitions.get(index)
         if before is None or isr is None:
@@ -63,7 +63,7 @@ def change_run(
         if entries is not None:
             entries.append((offset + count, j.FOLLOWING, topic, index, before))
         if changes is not None:
-            changes.note(offset + count * step, topic_id, topic.name, index, before, after)
+            changes.note(offset + count * step, topic_id, topic.name, index, before, after, entries is None)
         partitions[index] = after
         count += 1
     return count

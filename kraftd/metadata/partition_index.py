@@ -7,9 +7,10 @@ from typing import Any
 
 TopicPartition = tuple[bytes, int]
 
-# Equal masks of small topics are one object: an index of a million replicas has few distinct ints.
-_SHARED_MASKS = tuple(range(1 << 12))
-_SHARED_LIMIT = len(_SHARED_MASKS)
+# Equal small numbers are one object: the masks of a million replicas in small topics have few distinct ints,
+# and so have the partitions of all topics.
+SHARED_INTS = tuple(range(1 << 12))
+SHARED_LIMIT = len(SHARED_INTS)
 _NOTES_PLACED_PER_CHANGE = 2  # more than one, so that the notes of a load are used up eventually
 
 
@@ -23,13 +24,13 @@ class PartitionSet:
 
     def add(self, topic_id: bytes, index: int) -> None:
         mask = self.masks.get(topic_id, 0) | 1 << index
-        self.masks[topic_id] = _SHARED_MASKS[mask] if mask < _SHARED_LIMIT else mask
+        self.masks[topic_id] = SHARED_INTS[mask] if mask < SHARED_LIMIT else mask
 
     def discard(self, topic_id: bytes, index: int) -> None:
         old = self.masks.get(topic_id, 0)
         mask = old & ~(1 << index)
         if mask:
-            self.masks[topic_id] = _SHARED_MASKS[mask] if mask < _SHARED_LIMIT else mask
+            self.masks[topic_id] = SHARED_INTS[mask] if mask < SHARED_LIMIT else mask
         elif old:
             del self.masks[topic_id]
 
@@ -69,7 +70,7 @@ class HostedPartitions:
         """Add partitions of a topic: bit i is partition i."""
         notes = self._notes
         notes.append(topic_id)
-        notes.append(_SHARED_MASKS[mask] if mask < _SHARED_LIMIT else mask)
+        notes.append(SHARED_INTS[mask] if mask < SHARED_LIMIT else mask)
 
     def add(self, topic_id: bytes, index: int) -> None:
         self.add_mask(topic_id, 1 << index)
@@ -93,7 +94,7 @@ class HostedPartitions:
             old = masks.get(topic_id, 0)
             mask = old | mask if mask > 0 else old & ~-mask
             if mask:
-                masks[topic_id] = _SHARED_MASKS[mask] if mask < _SHARED_LIMIT else mask
+                masks[topic_id] = SHARED_INTS[mask] if mask < SHARED_LIMIT else mask
             elif old:
                 del masks[topic_id]
         if end == len(notes):

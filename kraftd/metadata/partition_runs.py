@@ -12,6 +12,7 @@ from itertools import islice
 
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metadata import journal as j
+from kraftd.metadata.partition_index import SHARED_INTS, SHARED_LIMIT
 from kraftd.metadata.state import PartitionState, replica_directories
 from kraftd.metadata.tables import Tables
 from kraftd.types import DIRECTORY_MIGRATING
@@ -36,7 +37,7 @@ def add_run(
     topic = tables.topics.get(topic_id)
     if topic is None:
         return 0
-    partitions = topic.partitions
+    topic_id, partitions = topic.id, topic.partitions
     known = tables.known_partitions.by_replicas
     masks: dict[int, int] = {}
     led: dict[int, int] = {}
@@ -65,10 +66,12 @@ def add_run(
         index = record.partition_id
         if index < 0 or index in partitions:
             break
+        if index < SHARED_LIMIT:
+            index = SHARED_INTS[index]
         if entries is not None:
             entries.append((offset + count, j.FOLLOWING, topic, index, None))
         if changes is not None:
-            changes.note(offset + count * step, topic_id, topic.name, index, None, state)
+            changes.note(offset + count * step, topic_id, topic.name, index, None, state, entries is None)
         partitions[index] = state
         count += 1
         bit = 1 << index

@@ -13,12 +13,14 @@ from kraftd.metadata import journal as j
 from kraftd.metadata.changed_keys import changed_keys
 from kraftd.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
 from kraftd.metadata.partition_index import (
+    SHARED_INTS,
+    SHARED_LIMIT,
     CountedPartitionSet,
     HostedPartitions,
     PartitionSet,
     TopicPartition,
 )
-from kraftd.metadata.replica_changes import ReplicaChange, ReplicaChanges
+from kraftd.metadata.replica_changes import NewestChanges, ReplicaChange, ReplicaChanges
 from kraftd.metadata.shared_values import EqualPartitions, KnownPartitions, SharedValues
 from kraftd.metadata.state import (
     AclState,
@@ -34,6 +36,7 @@ from kraftd.metadata.state import (
 from kraftd.metadata.topic_names import TopicNames
 
 _MAX_ENTRIES_FORGOTTEN_PER_CALL = 8_000  # about 2 ms
+_MAX_CHANGES_SETTLED_PER_CALL = 4_000  # about 2 ms
 _MOST_OFFSETS = 1 << 56  # between the versions of the content before and after something was undone
 
 
@@ -119,6 +122,8 @@ class Tables:
             offset = min(offset, self.transaction_offset - 1)
         self._journal.settle(offset)
         self._journal.forget(_MAX_ENTRIES_FORGOTTEN_PER_CALL)
+        if self.replica_changes is not None:
+            self.replica_changes.settle(offset + 1, _MAX_CHANGES_SETTLED_PER_CALL)
 
     def forget_some(self) -> bool:
         """Forget a part of what committed records have replaced; returns whether there is more."""
@@ -131,6 +136,17 @@ class Tables:
         if self.replica_changes is None:
             return []
         return self.replica_changes.take(self._settled_end(committed_end), most)
+
+    def settle_replica_changes(self, committed_end: int) -> bool:
+        """Account for some changes that are final; returns whether there are more."""
+        changes, most = self.replica_changes, _MAX_CHANGES_SETTLED_PER_CALL
+        return changes is not None and changes.settle(self._settled_end(committed_end), most)
+
+    def take_newest_changes(self) -> NewestChanges:
+        """Remove and return the newest change of each partition as of the last `settle_replica_changes`,
+        before `take_replica_changes` has returned any.
+        """
+        return NewestChanges() if self.replica_changes is None else self.replica_changes.take_newest()
 
     def take_removed_topics(self, committed_end: int) -> list[tuple[str, bytes]]:
         """Remove and return the topics that are gone, by name and id, as `take_replica_changes` does."""
@@ -295,13 +311,16 @@ class Tables:
     def set_partition(self, topic: TopicState, index: int, state: PartitionState | None) -> None:
         """Set or remove (None) a partition and bring every index up to date."""
         before = topic.partitions.get(index)
+        if 0 <= index < SHARED_LIMIT:
+            index = SHARED_INTS[index]
         if state is not None:
             state = self.equal_partitions.one(state)
         if self._journal is not None:
             self._journal.entries.append((self.offset, j.PARTITION, topic, index, before))
         topic_id = topic.id
         if self.replica_changes is not None:
-            self.replica_changes.note(self.offset, topic_id, topic.name, index, before, state)
+            is_final = self._journal is None
+            self.replica_changes.note(self.offset, topic_id, topic.name, index, before, state, is_final)
         if state is None:
             topic.partitions.pop(index, None)
         else:
@@ -367,7 +386,8 @@ class Tables:
             if entries is not None:
                 entries.append((self.offset, j.PARTITION, topic, index, state))
             if self.replica_changes is not None:
-                self.replica_changes.note(self.offset, topic.id, topic.name, index, state, None)
+                is_final = entries is None
+                self.replica_changes.note(self.offset, topic.id, topic.name, index, state, None, is_final)
             bit = 1 << index
             for replica in state.hosts():
                 masks[replica] = masks.get(replica, 0) | bit

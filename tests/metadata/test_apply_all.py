@@ -213,6 +213,16 @@ def of_one_topic(count: int) -> list[Message]:
     return [TopicRecord("t", b"t" * 16), *[replace(plain, partition_id=index) for index in range(count)]]
 
 
+def test_partitions_of_all_topics_have_the_same_numbers() -> None:
+    image, topic_ids = Image(), [bytes([1]) * 16, bytes([2]) * 16, bytes([3]) * 16]
+    image.apply_all([*LATEST, *(TopicRecord(f"t{one[0]}", one) for one in topic_ids)], 0, 1)
+    for number, topic_id in enumerate(topic_ids):
+        index = int("1000")  # an object of its own, as each that is decoded
+        record = PartitionRecord(index, topic_id, (1,), (1,), adding_replicas=(2,) if number else ())
+        image.apply_all([record], 10 + number, 1)
+    assert len({id(index) for topic in image.topics.values() for index in topic.partitions}) == 1
+
+
 def test_equal_partitions_with_equal_isr_changes_stay_one_object() -> None:
     image = Image()
     image.apply_all(of_one_topic(9), 0, 1)
