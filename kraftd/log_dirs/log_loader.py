@@ -39,7 +39,7 @@ from kraftd.log_dirs.names import (
     PartitionDirectory,
     parse_name,
 )
-from kraftd.types import METADATA_TOPIC
+from kraftd.types import METADATA_TOPIC, Uuid
 
 _REMOTE_INDEXES = "remote-log-index-cache"  # of Kafka's tiered storage; no partition
 
@@ -72,6 +72,7 @@ class LogLoader:
         self._names: dict[str, list[str]] = {}  # of the logs that are still to be opened, by directory
         self._starts: dict[str, dict[TopicPartition, int]] = {}
         self._points: dict[str, dict[TopicPartition, int]] = {}
+        self._topic_ids: dict[Uuid, Uuid] = {}  # one object for all logs of a topic
         self._is_listed = False
         self._clean = self._read_marks()
         self.broker_epoch = self._common_epoch()
@@ -152,6 +153,8 @@ class LogLoader:
         if opening.opened is not None:
             log, notes = opening.opened
             self.notes += notes
+            if log.topic_id is not None:
+                log.topic_id = self._topic_ids.setdefault(log.topic_id, log.topic_id)
             if suffix == FUTURE_SUFFIX:
                 self._add_log(directories.futures, key, log)
                 if opening.producers is not None:

@@ -777,6 +777,7 @@ def test_a_start_keeps_of_an_empty_log_only_the_log() -> None:
         one.run()
         loader.add(one)
     assert len(NoProducers.made) == 4 and loader.producers == {} and directories.high_watermarks == {}
+    assert len({id(log.topic_id) for log in directories.logs.values()}) == 1
     for log in directories.logs.values():
         log.assign_topic_id(TOPIC_ID)
         assert log.topic_id is TOPIC_ID  # which the metadata has, too
