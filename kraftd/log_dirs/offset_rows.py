@@ -14,12 +14,17 @@ from kraftd.log_dirs.log_table import LogTable
 def offset_rows(
     path: str, tables: Iterable[LogTable], closed: Iterable[Mapping[TopicPartition, Damaged]]
 ) -> Slices[tuple[list[str], list[str]]]:
-    """The rows of both, of the open logs there; closed ones keep what the start has found."""
+    """The rows of both, of the open logs there; closed ones keep what the start has found. Those of a slice
+    are one text.
+    """
     points, starts = list[str](), list[str]()
+    texts = list[str]()  # of recovery points, by slice
     pace = Pace()
     for logs in tables:
         for key in logs.walk():
             if pace.spent(ROW_US):
+                texts.append("".join(points))
+                points.clear()
                 yield
             if (log := logs.get(key)) is not None and log.parent == path:
                 points.append(offset_row(key, log.recovery_point))
@@ -30,4 +35,4 @@ def offset_rows(
             points.append(offset_row(key, one.found.recovery_point))
             if one.found.log_start:
                 starts.append(offset_row(key, one.found.log_start))
-    return points, starts
+    return [*texts, "".join(points)], starts

@@ -154,7 +154,9 @@ def test_a_checkpoint_copies_no_list_of_all_logs_and_takes_each_as_it_is_then(
     next(slices)
     directories.delete("t", 2, UNIQUE, NOW_MS)
     directories.replace_with_future("t", 3, UNIQUE, NOW_MS)
-    assert at_once(slices)[0].rows == ["t 0 0\n", "t 1 0\n"]
+    assert "".join(at_once(slices)[0].rows) == "t 0 0\nt 1 0\n"
+    monkeypatch.undo()
+    assert directories.checkpoints_of(A)[0].rows == ["t 0 0\nt 1 0\n"]  # one text a slice, not one a log
 
 
 def test_a_look_for_a_log_to_clean_copies_no_list_of_all_logs(monkeypatch: pytest.MonkeyPatch) -> None:
