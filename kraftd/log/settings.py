@@ -14,5 +14,5 @@ class LogSettings(NamedTuple):
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3600 * 1000
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
-    tail_bytes: int = 8 << 20
+    tail_bytes: int = 2 << 20  # what followers that keep up lack; others read the page cache
     replay_bytes: int = 32 << 20

@@ -365,7 +365,7 @@ def test_a_file_is_replaced_whole_or_not_at_all_at_every_crash() -> None:
 
 
 def test_settings_default_to_kafkas() -> None:
-    assert LogSettings() == LogSettings(1 << 30, 604_800_000, 4096, 8 << 20)
+    assert LogSettings() == LogSettings(1 << 30, 604_800_000, 4096, 2 << 20)
     assert SMALL_SEGMENTS.segment_bytes < LogSettings().segment_bytes
 
 
