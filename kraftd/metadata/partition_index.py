@@ -42,7 +42,8 @@ class PartitionSet:
         for topic_id, mask in self.masks.items():
             while mask:
                 lowest = mask & -mask
-                yield topic_id, lowest.bit_length() - 1
+                index = lowest.bit_length() - 1
+                yield topic_id, SHARED_INTS[index] if index < SHARED_LIMIT else index
                 mask ^= lowest
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ import pytest
 
 from kraftd.controller.brokers import transitions
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.metadata.state import NO_LEADER, RECOVERING, PartitionState
 from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster, directory, partition
@@ -144,6 +145,16 @@ def test_an_eligible_replica_leads_when_no_replica_is_in_sync__kip966(elr: Clust
     unfence(elr, 1)
     now = only(elr)
     assert (now.isr, now.elr, now.leader, now.last_known_elr) == ((1,), (0,), 1, ())
+
+
+def test_a_return_makes_no_copies_of_eligible_replicas_and_partition_numbers(elr: Cluster) -> None:
+    """A broker of very many partitions returns to all of them at once."""
+    topic = elr.topic("a", *[(0,)] * 300)
+    fence(elr, 0)
+    *_, last = transitions.handle_broker_unfenced(elr.ctx, 0, 100)
+    assert isinstance(last.message, PartitionChangeRecord) and last.message.isr == (0,)
+    assert last.message.isr is topic.partitions[299].elr
+    assert last.message.partition_id is list(topic.partitions)[299]
 
 
 def test_a_broker_that_shuts_down_in_order_becomes_eligible__kip966(elr: Cluster) -> None:

@@ -88,7 +88,7 @@ def partition_change(
     if leader != partition.leader:
         change.leader = leader
         if leader in elr:
-            target_isr = (leader,)
+            target_isr = elr if len(elr) == 1 else (leader,)
             elr = tuple([replica for replica in elr if replica != leader])
         if unclean:
             # Records that only the others had are lost: the leader is alone in the ISR until it has
