@@ -116,7 +116,7 @@ def fuzz_threads(random: Random, c: Any) -> None:
     name = random.choice(WITH_ARRAYS)
     cls = message_class(name)
     version, data = long_message(random, name)
-    frames = [data, damaged(random, data), data[: random.randrange(len(data))], data + b"x"]
+    frames = [data, damaged(random, data), data[: random.randrange(len(data) + 1)], data + b"x"]
     limits = [0, 0, 0, random.randrange(1, 5000)]
     expected = [
         outcome(python_codec.decode, cls, version, *job)
