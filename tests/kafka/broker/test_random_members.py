@@ -65,6 +65,7 @@ from kraftd.messages.offset_fetch_request import (
 from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraftd.types import uuid_text
+from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from testkit.process import wait_until
 from tests.groups.requests import subscription
@@ -88,6 +89,7 @@ READS = (
     ShareGroupDescribeRequest,
 )
 WAIT_S = 5
+REFUSALS = (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST)
 INDEXES: list[tuple[int, ...]] = [(0,), (1,), (0, 1), (0, 1), (0, 9), (), (-1,)]
 MASKS = (1, 3, 7, 15)  # of the tables of small HashMaps
 
@@ -427,7 +429,12 @@ class Members:
 
     def compare(self, request: Any, version: int, principal: str) -> list[Any]:
         pair = self.pair
-        answers = pair.ask(request, version, principal)
+        answers: list[Any] = pair.ask(request, version, principal)
+        if isinstance(request, DeleteGroupsRequest):
+            # The first fails after offsets were set for a partition that is not there.
+            for number, side in enumerate(pair.sides):
+                if answers[number].results[0].error_code in REFUSALS:
+                    answers[number] = side.ask(request, version, principal)
         kafka, kraftd = pair.views(request, version, answers)
         end = time.monotonic() + WAIT_S
         while (

@@ -50,6 +50,7 @@ pytestmark = pytest.mark.kafka
 SEED = int(os.environ.get("KRAFTD_GROUPS_SEED", "1"))
 STEPS = int(os.environ.get("KRAFTD_SHARE_GROUPS_STEPS", "60"))
 SUBSCRIPTIONS: list[tuple[str, ...]] = [("orders",), ("orders", "audit"), ("audit", "missing"), ("orders",)]
+UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class Both:
@@ -63,6 +64,8 @@ class Both:
 
     def ask(self, request: Any) -> Any:
         theirs = self.ask_kafka(request)
+        if isinstance(request, DeleteGroupsRequest) and theirs.results[0].error_code == UNKNOWN:
+            theirs = self.ask_kafka(request)  # the first fails after offsets of a partition that is not there
         own = self.ask_kraftd(request)
         version = newest(request)
         assert same(own, theirs, version), f"{request!r}\n Kafka  {theirs!r}\n kraftd {own!r}"
