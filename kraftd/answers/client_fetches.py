@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kraftd.answers.current_leaders import FIRST_FETCH_VERSION
 from kraftd.fetch.parked_fetches import Completed, ParkedFetches
 from kraftd.fetch.session_cache import CacheLimits
-from kraftd.fetch.sessions import FetchSessions
+from kraftd.fetch.sessions import FetchSessions, replica_of
 from kraftd.fetch.slots import Slot, Subscriber
 from kraftd.fetch.source import PartitionSource
 from kraftd.ground.pace import ROW_US, Pace
@@ -43,6 +43,7 @@ class ClientFetches:
         self.calls: dict[int, set[Call]] = {}
         self._changed: dict[Subscriber, list[Slot]] = {}  # in this step, and not examined yet
         self._is_expiring = False
+        self.at_once_count = 0  # the fetches of consumers that were answered without waiting
 
     def begin(self, call: Call, reader: Hashable) -> Work:
         """Answer a fetch, or park it."""
@@ -58,6 +59,9 @@ class ClientFetches:
         except Exception:
             self._forget(call)
             raise
+        is_consumers = replica_of(call.message, call.version).replica_id < 0
+        if is_consumers and any(fetch_id is call for fetch_id, _ in done):
+            self.at_once_count += 1
         yield from self.complete(done)
 
     def changed(self, key: Hashable) -> None:

@@ -143,7 +143,7 @@ class BrokerNode(AnsweringNode):
         self._growing: dict[Hosted, AppendToLog] = {}  # the last effects of this list, so many in all
         self._grown: list[Effect] = []
         self._grown_count = 0
-        self._only_produced = False  # by the last requests
+        self._were_plain = False  # by the last requests
         self._deadline_count = 0  # before them
         self._controller: Destination | None = None  # the active one, when the metadata last moved
         self._hosting = Hosting(self)
@@ -194,14 +194,14 @@ class BrokerNode(AnsweringNode):
         return bool(self.outbox.effects or self._after_answers)
 
     def _on_frames(self, event: FramesReceived) -> None:
-        produces = self.produces
-        self._deadline_count, handled_count = produces.deadline_count, produces.handled_count
+        produces, fetches = self.produces, self.client_fetches
+        self._deadline_count, before = produces.deadline_count, produces.handled_count + fetches.at_once_count
         super()._on_frames(event)
-        self._only_produced = produces.handled_count - handled_count == len(event.frames)
+        self._were_plain = produces.handled_count + fetches.at_once_count - before == len(event.frames)
 
     @property
     def made_nothing_due(self) -> bool:
-        return self._only_produced and self.produces.deadline_count == self._deadline_count
+        return self._were_plain and self.produces.deadline_count == self._deadline_count
 
     def deadlines_ms(self) -> list[int | None]:
         return [

@@ -10,7 +10,6 @@ import pytest
 
 from kraftd.broker_node.events import AppendsEnded
 from kraftd.broker_node.partitions.produce_answers import _NUMBERS, ProduceAnswers
-from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraftd.requests.call import Call
@@ -105,7 +104,7 @@ def test_a_duplicate_has_the_answer_of_the_first(harness: BrokerHarness) -> None
     assert harness.produce("t", BATCH).base_offset == 2
 
 
-def test_after_produces_alone_no_part_of_the_node_is_asked_for_its_deadline(
+def test_no_part_of_the_node_is_asked_for_its_deadline_if_no_request_waits(
     harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []
@@ -113,7 +112,12 @@ def test_after_produces_alone_no_part_of_the_node_is_asked_for_its_deadline(
     send(harness, [produce(harness, 0), produce(harness, 1)])
     harness.pass_time(2)
     assert not looks
-    fetch = FetchRequest(max_wait_ms=500, min_bytes=1, session_epoch=-1)
-    send(harness, [produce(harness, 0), (ApiKey.FETCH, 12, fetch)])
+    send(harness, [produce(harness, 0), (ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0, 1: 0}))])
     harness.pass_time(2)
-    assert looks
+    assert not looks, "there are records, which the fetch gets at once"
+    send(harness, [(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 1 << 20}, max_wait_ms=0))])
+    harness.pass_time(2)
+    assert not looks
+    send(harness, [produce(harness, 0), (ApiKey.FETCH, 12, harness.fetch_request("t", {0: 2}))])
+    harness.pass_time(2)
+    assert looks, "it waits for records"
