@@ -1198,6 +1198,28 @@ static int scan_length(Scan *s, int compact, int head, int nullable, Py_ssize_t 
     return *length >= (nullable ? -1 : 0) ? 0 : -1;
 }
 
+/* Return whether bytes are UTF-8 as Python decodes it: no surrogates, nothing longer than necessary. */
+static int is_utf8(const uint8_t *p, Py_ssize_t size)
+{
+    for (const uint8_t *end = p + size; p < end;) {
+        if (*p < 0x80) {
+            p++;
+            continue;
+        }
+        int more = *p >= 0xF0 ? 3 : *p >= 0xE0 ? 2 : 1;
+        if (*p < 0xC2 || *p > 0xF4 || end - p <= more)
+            return 0;
+        uint8_t low = *p == 0xE0 ? 0xA0 : *p == 0xF0 ? 0x90 : 0x80, high = *p == 0xED ? 0x9F : *p == 0xF4 ? 0x8F : 0xBF;
+        if (p[1] < low || p[1] > high)
+            return 0;
+        for (int i = 2; i <= more; i++)
+            if (p[i] < 0x80 || p[i] > 0xBF)
+                return 0;
+        p += more + 1;
+    }
+    return 1;
+}
+
 static int scan_struct(Scan *s, const Plan *plan, int depth);
 
 static int scan_value(Scan *s, const Field *field, int nullable, int depth)
@@ -1209,9 +1231,11 @@ static int scan_value(Scan *s, const Field *field, int nullable, int depth)
     Py_ssize_t length;
     if (scan_length(s, field->compact, field->kind == STRING ? 2 : 4, nullable, &length) < 0)
         return -1;
+    const uint8_t *p = s->data + s->at;
     if (length > 0 && scan_bytes(s, length) < 0)
         return -1;
-    return field->kind != STRING || length <= MAX_STRING_BYTES ? 0 : -1;
+    /* Other text is decoded, which replaces what is no UTF-8: the answer must not repeat its bytes. */
+    return field->kind != STRING || length <= 0 || (length <= MAX_STRING_BYTES && is_utf8(p, length)) ? 0 : -1;
 }
 
 /* Read the count of an array; -1 is null. */
