@@ -182,6 +182,22 @@ static int append_bytes(Column *column, int64_t index, const void *bytes, size_t
     return close_value(column);
 }
 
+/* Append text; what is no UTF-8 is replaced, as where messages are decoded. */
+static int append_text(Column *column, int64_t index, const void *bytes, size_t count)
+{
+    size_t at = 0;
+    while (at < count && ((const uint8_t *)bytes)[at] < 0x80)
+        at++;
+    if (at == count)
+        return append_bytes(column, index, bytes, count);
+    PyObject *text = PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)count, "replace");
+    Py_ssize_t size;
+    const char *utf8 = text == NULL ? NULL : PyUnicode_AsUTF8AndSize(text, &size);
+    int result = utf8 == NULL ? -1 : append_bytes(column, index, utf8, (size_t)size);
+    Py_XDECREF(text);
+    return result;
+}
+
 static int append_number(Column *column, int64_t index, int64_t value)
 {
     if (open_value(column, index) < 0 || reserve(&column->data, column->width) < 0)
@@ -441,21 +457,6 @@ static void uuid_text(const uint8_t *p, uint8_t *text)
     text[1] = (uint8_t)LETTERS[(p[0] & 3) << 4];
 }
 
-static int is_utf8(const uint8_t *bytes, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        if (bytes[i] >= 0x80) {
-            PyObject *text = PyUnicode_DecodeUTF8((const char *)bytes, (Py_ssize_t)count, NULL);
-            if (text == NULL) {
-                PyErr_Clear();
-                return 0;
-            }
-            Py_DECREF(text);
-            return 1;
-        }
-    return 1;
-}
-
 static int64_t number_at(uint8_t kind, const uint8_t *p)
 {
     switch (kind) {
@@ -536,9 +537,8 @@ static int read_value(Reader *r, const Field *field, Column *column, int64_t ind
         return -1;
     if (length < 0)
         return 0;
-    if (field->kind == STRING && UNLIKELY(!is_utf8(r->at, length)))
-        return wrong("a string is not UTF-8");
-    if (column != NULL && append_bytes(column, index, r->at, (size_t)length) < 0)
+    int (*append)(Column *, int64_t, const void *, size_t) = field->kind == STRING ? append_text : append_bytes;
+    if (column != NULL && append(column, index, r->at, (size_t)length) < 0)
         return -1;
     r->at += length;
     return 0;

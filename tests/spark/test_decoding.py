@@ -184,6 +184,14 @@ def test_flipped_bytes_are_refused_by_both_decoders_or_read_alike(data: st.DataO
         assert outcomes == [None, None]
 
 
+def test_text_that_is_no_utf8_is_replaced_in_both() -> None:
+    value = framed(TopicRecord(name="a?\u00e4\u20acb", topic_id=b"t" * 16))
+    for wrong in (b"\xff", b"\xc3", b"\xed", b"\xf0"):
+        batch = batch_of([value.replace(b"?", wrong)])
+        rows = [decoded(batch, columns=columns).to_pylist() for columns in (True, False)]
+        assert str(rows[0]) == str(rows[1]) and "a\ufffd\u00e4\u20acb" in str(rows[0])
+
+
 def test_undecodable_batches_are_kept_apart_and_the_rest_is_read() -> None:
     good = framed(TopicRecord(name="a", topic_id=b"t" * 16))
     unknown = b"\x01\x63\x00whatever"
