@@ -14,15 +14,7 @@ from collections.abc import Iterator
 from struct import Struct
 
 from kraftd.log.disk import Disk, File, ReadableFile
-from kraftd.wire.batch import (
-    HEADER_BYTES,
-    LENGTH_END,
-    Batch,
-    BatchHeader,
-    CorruptBatch,
-    iter_batches,
-    read_batch,
-)
+from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, iter_batches, read_batch
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
@@ -95,12 +87,8 @@ class SegmentIndex:
     def __repr__(self) -> str:
         return f"<SegmentIndex of {self.base_offset}, {len(self.offsets)} entries>"
 
-    def add(self, header: BatchHeader, position: int) -> None:
-        """Add the next batch, which begins at position; it gets an entry if one is due."""
-        self.note(header.last_offset, header.max_timestamp_ms, position)
-
     def note(self, last_offset: int, max_timestamp_ms: int, position: int) -> None:
-        """Do what `add` does for a batch of that last offset and timestamp."""
+        """Add the next batch, which begins at position; it gets an entry if one is due."""
         if max_timestamp_ms > self.max_time[0]:
             self.max_time = (max_timestamp_ms, last_offset)
         if position - self._last_position > self._interval_bytes:
@@ -277,7 +265,7 @@ class Segment:
         if position == 0:
             self.first_timestamp_ms = header.max_timestamp_ms
         self.index.note(header.last_offset, header.max_timestamp_ms, position)
-        self.end_position = position + header.length_bytes + LENGTH_END
+        self.end_position = position + header.size_bytes
         return position
 
     def is_full_for(

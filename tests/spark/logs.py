@@ -87,7 +87,7 @@ class LogDirectory:
             base = int(path.stem)
             index = SegmentIndex(base, 200)
             for batch in iter_batches(path.read_bytes()):
-                index.add(batch.header, batch.position)
+                index.note(batch.header.last_offset, batch.header.max_timestamp_ms, batch.position)
             for suffix, content in (
                 (OFFSET_INDEX_SUFFIX, index.offset_index_bytes()),
                 (TIME_INDEX_SUFFIX, index.time_index_bytes()),
