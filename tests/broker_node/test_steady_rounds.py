@@ -13,6 +13,7 @@ from kraftd.log.errors import DiskFull
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import EpochEndOffset, PartitionData
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.records import build_records_batch
 from tests.broker_node.test_following import BACKOFF_MS, Follower, batch
 
 ANSWERS = 40
@@ -174,6 +175,17 @@ def test_after_any_change_the_fetcher_handles_the_answer(tmp_path: Path) -> None
     follower.send(0, batch(5), high_watermark=5)
     assert follower.rounds == 3 and hosted is not None
     assert [one.partitions for one in follower.take_fetch().forgotten_topics_data] == [(1,)]
+
+
+def test_an_answer_with_the_largest_batches_of_several_partitions_is_one(tmp_path: Path) -> None:
+    """By default a batch has up to 1 MiB, and a busy leader answers with several of them."""
+    follower, partitions = Follower(tmp_path), 2
+    for end in range(2):
+        large = build_records_batch([(0, None, bytes(1_000_000), ())], base_offset=end, leader_epoch=0)
+        follower.take_fetch()
+        follower.answer_fetch(*[PartitionData(at, 0, 0, -1, 0, records=large) for at in range(partitions)])
+    assert follower.rounds == 1, "the first begins their epoch"
+    assert [follower.partition(at).log_end_offset for at in range(partitions)] == [2, 2]
 
 
 def test_a_throttled_follower_makes_no_such_rounds(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.records import ENGINE
 
 FIRST_VERSION = 13  # of Fetch: topics have ids
-MOST_BYTES = 1 << 20  # of an answer: more are written in several event loop callbacks
+MOST_BYTES = 4 << 20  # of an answer, some ms of work: more are written in several event loop callbacks
 MOST_PARTITIONS = 10
 
 
