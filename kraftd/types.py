@@ -18,6 +18,9 @@ ZERO_UUID: Uuid = bytes(16)
 ONE_UUID: Uuid = bytes(15) + b"\x01"
 
 METADATA_TOPIC = "__cluster_metadata"
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
 METADATA_TOPIC_ID: Uuid = ONE_UUID
 METADATA_PARTITION = 0
 

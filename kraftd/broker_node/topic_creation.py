@@ -16,14 +16,12 @@ from kraftd.messages.envelope_response import EnvelopeResponse
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.requests.outbox import Outbox
+from kraftd.types import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode, error_name
 from kraftd.wire.frames import parse_response
 from kraftd.wire.message import Message
 
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
-SHARE_STATE_TOPIC = "__share_group_state"
 INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
 MOST_AT_ONCE = 1_000  # topics whose creation is under way
 CREATE_TOPICS_VERSION = 7  # which every controller serves that brokers can register with

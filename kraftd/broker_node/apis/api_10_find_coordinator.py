@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.nodes import broker_listener
-from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.java_hashes import partition_for
 from kraftd.groups.share_state.key import parse_key
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraftd.requests.permission import Permission
+from kraftd.types import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.unread_denials import unread as unread
 from kraftd.broker_node.coordination.verification import Batch, Guards, Support
-from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.groups.answers import refused_transactional_commit
 from kraftd.groups.transactions.partitions import Results
+from kraftd.types import OFFSETS_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from kraftd.broker_node.coordination.known_topics import KnownTopics
 from kraftd.broker_node.coordination.latest_offsets import find_latest_offsets
 from kraftd.broker_node.coordination.persister import Persister
 from kraftd.broker_node.coordination.share_coordination import SHARE_VERSION
-from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.groups.answers import refused_transactional_commit
 from kraftd.groups.batches import Producer
 from kraftd.groups.config import GroupConfig
@@ -39,6 +38,7 @@ from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeart
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.messages.share_group_describe_response import ShareGroupDescribeResponse
+from kraftd.types import OFFSETS_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.broker_node.effects import LoadCoordinators
 from kraftd.broker_node.events import CoordinatorsLoaded, PartitionRead, SharesRead
-from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+from kraftd.types import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from kraftd.broker_node.coordination.coordination import Coordination

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from kraftd.broker_node.coordination.coordination import CoordinatingNode
 from kraftd.broker_node.partitions.produces import UnderWay
-from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.groups.transactions.partitions import Results
 from kraftd.groups.transactions.transaction import TopicPartition
 from kraftd.messages.produce_response import PartitionProduceResponse
 from kraftd.partition.partition import ACKS_ALL
 from kraftd.partition.validation import ProduceRefusal
+from kraftd.types import OFFSETS_TOPIC
 from kraftd.wire.end_marker import build_end_marker
 from kraftd.wire.error_code import ErrorCode, error_of
 

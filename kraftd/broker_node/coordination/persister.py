@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from kraftd.broker_node.coordination.coordination import NO_LEADER, CoordinatingNode, leader_of
-from kraftd.broker_node.topic_creation import SHARE_STATE_TOPIC
 from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.deadlines import Deadlines
 from kraftd.groups.share_state.coordinator import APIS, Api
 from kraftd.groups.share_state.key import SharePartitionKey
+from kraftd.types import SHARE_STATE_TOPIC
 from kraftd.wire.error_code import ErrorCode, error_of
 from kraftd.wire.message import Message
 

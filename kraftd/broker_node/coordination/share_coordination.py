@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination
 from kraftd.broker_node.coordination.known_topics import KnownTopics
-from kraftd.broker_node.topic_creation import SHARE_STATE_TOPIC
 from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.call import Call as CoordinatorCall
 from kraftd.groups.effects import Respond
@@ -17,6 +16,7 @@ from kraftd.groups.share_state.coordinator import ShareCoordinator
 from kraftd.groups.share_state.effects import PruneRecords
 from kraftd.named_tuple import NamedTuple
 from kraftd.partition.reading import DeletedRecords, delete_records
+from kraftd.types import SHARE_STATE_TOPIC
 from kraftd.wire.message import Message
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from kraftd.broker_node.coordination.coordination import NO_LEADER, Coordination, leader_of
 from kraftd.broker_node.coordination.known_topics import KnownTopics
 from kraftd.broker_node.coordination.markers import MarkingNode, write_marker
-from kraftd.broker_node.topic_creation import TRANSACTIONS_TOPIC
 from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.effects import RespondInSlices
 from kraftd.groups.transactions.config import TransactionConfig
@@ -37,6 +36,7 @@ from kraftd.messages.write_txn_markers_request import (
     WriteTxnMarkersRequest,
 )
 from kraftd.messages.write_txn_markers_response import WriteTxnMarkersResponse
+from kraftd.types import TRANSACTIONS_TOPIC
 from kraftd.wire.error_code import ErrorCode, error_of
 from kraftd.wire.message import Message
 

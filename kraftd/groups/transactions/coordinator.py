@@ -53,10 +53,10 @@ from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.init_producer_id_response import InitProducerIdResponse
 from kraftd.messages.list_transactions_request import ListTransactionsRequest
 from kraftd.messages.list_transactions_response import ListTransactionsResponse
+from kraftd.types import OFFSETS_TOPIC
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
-OFFSETS_TOPIC = "__consumer_offsets"
 # Versions from which producers know PRODUCER_FENCED.
 KNOWS_FENCED = {InitProducerIdRequest: 4, AddOffsetsToTxnRequest: 2, EndTxnRequest: 2}
 EPOCH_BUMP_VERSION = 5  # of EndTxn
