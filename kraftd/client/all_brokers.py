@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 async def ask_all(
     cluster: Cluster, attempt: Callable[[Connection], Awaitable[tuple[int, T]]]
-) -> tuple[dict[int, T], dict[int, str]]:
-    """The answers by broker, and why others have none. `attempt` returns an error code and the answer.
+) -> tuple[dict[int, T], dict[str, str]]:
+    """The answers by id, and why others, as `broker 1`, have none. `attempt` returns a code and an answer.
 
     Raises Unreachable if no broker answers, Refused if one refuses.
     """
@@ -38,4 +38,4 @@ async def ask_all(
     failures = {node_id: one for node_id, one in found.items() if isinstance(one, Unreachable)}
     if failures and not answers:
         raise next(iter(failures.values()))
-    return answers, {node_id: str(one) for node_id, one in failures.items()}
+    return answers, {f"broker {node_id}": str(one) for node_id, one in failures.items()}

@@ -198,15 +198,15 @@ def why_without_leader(topic: str, index: int, known: Partition | None, at_least
             f"{name}: its leader is broker {known.leader.id} in epoch {known.leader.epoch}, "
             f"and epoch {at_least_epoch} was seen before"
         )
-    parts = [f"{name} has no leader; its replicas are on {_brokers_text(known.replicas)}"]
+    parts = [f"{name} has no leader; its replicas are on {brokers_text(known.replicas)}"]
     if known.isr:
-        parts.append(f"the last in sync on {_brokers_text(known.isr)}")
+        parts.append(f"the last in sync on {brokers_text(known.isr)}")
     if known.offline:
-        parts.append(f"offline on {_brokers_text(known.offline)}")
+        parts.append(f"offline on {brokers_text(known.offline)}")
     return f"{', '.join(parts)}; kraftd doctor says why"
 
 
-def _brokers_text(ids: Sequence[int]) -> str:
+def brokers_text(ids: Sequence[int]) -> str:
     """`broker 1`, `brokers 1, 2`."""
     return f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
 

@@ -89,8 +89,13 @@ class GroupState(NamedTuple):
     missing: tuple[str, ...] = ()
 
     @property
-    def lag(self) -> int:
-        return sum({(one.topic, one.partition): one.lag or 0 for one in self.partitions}.values())
+    def lag(self) -> int | None:
+        """The sum of the known lags; None if offsets are committed, and not one of their lags is known."""
+        lags = {(one.topic, one.partition): one.lag for one in self.partitions}
+        known = [lag for lag in lags.values() if lag is not None]
+        if not known and any(one.committed is not None for one in self.partitions):
+            return None
+        return sum(known)
 
 
 class _Described(NamedTuple):

@@ -7,12 +7,13 @@ and Unreachable. After `Rebalance` the member joins again.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from kraftd.client.cluster import Cluster, Pause
 from kraftd.client.connection import Connection
 from kraftd.client.failures import ClientFailure, Refused, Unreachable
 from kraftd.client.group_offsets import BY_NAME, Committed, GroupOffsets
+from kraftd.client.waits import TOLD_AFTER_S, Wait
 from kraftd.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kraftd.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kraftd.messages.heartbeat_request import HeartbeatRequest
@@ -69,26 +70,34 @@ class GroupMember:
 
     async def join(self) -> dict[str, list[int]]:
         """Join the group and wait for the assignment."""
-        pause = Pause(time.monotonic() + self._cluster.timeout_s + REBALANCE_TIMEOUT_MS / 1000)
+        cluster, refused = self._cluster, None
+        pause = Pause(time.monotonic() + cluster.timeout_s + REBALANCE_TIMEOUT_MS / 1000)
         while True:
             failure: ClientFailure
+            connection = await self._offsets.coordinator.found()
             try:
-                await self._join_once()
+                await self._join_once(connection)
                 return self.assigned
             except Rebalance as error:
-                failure = error
+                failure, refused = error, None
             except Unreachable as error:
-                failure = error
+                failure, refused = error, refused or Wait(None)
                 self._offsets.coordinator.forget()
+                if refused.lasts(TOLD_AFTER_S) and cluster.tell is not None:  # others may take long to join
+                    cluster.tell(error)
+                if refused.lasts(cluster.timeout_s):
+                    raise
             if not await pause.wait():
                 raise failure
 
     async def heartbeat(self) -> None:
         """Keep the membership. Raises Rebalance."""
-        answer = await (await self._coordinator()).ask(
-            HeartbeatRequest(self.group, self.generation, self.member_id), HeartbeatResponse
-        )
-        self._check(answer.error_code)
+        request = HeartbeatRequest(self.group, self.generation, self.member_id)
+
+        async def attempt(connection: Connection) -> tuple[int, None]:
+            return (await connection.ask(request, HeartbeatResponse)).error_code, None
+
+        await self._ask(attempt)
 
     async def committed(self, topic: str, index: int) -> Committed | None:
         """The group's offset of a partition; None without one."""
@@ -105,16 +114,19 @@ class GroupMember:
         request = OffsetCommitRequest(
             self.group, self.generation, self.member_id, topics=list(topics.values())
         )
-        answer = await (await self._coordinator()).ask(request, OffsetCommitResponse, max_version=BY_NAME)
-        for found in answer.topics:
-            for partition in found.partitions:
-                self._check(partition.error_code)
+
+        async def attempt(connection: Connection) -> tuple[int, None]:
+            answer = await connection.ask(request, OffsetCommitResponse, max_version=BY_NAME)
+            codes = (one.error_code for topic in answer.topics for one in topic.partitions)
+            return next(filter(None, codes), 0), None
+
+        await self._ask(attempt)
 
     async def leave(self) -> None:
         """Leave the group, so that the others need not wait for the end of the session."""
         if not self.member_id:
             return
-        connection = await self._coordinator()
+        connection = await self._offsets.coordinator.connection()
         if connection.serves(ApiKey.LEAVE_GROUP, FIRST_LEAVE_OF_MANY):
             request = LeaveGroupRequest(self.group, members=[MemberIdentity(self.member_id)])
         else:
@@ -122,8 +134,7 @@ class GroupMember:
         await connection.ask(request, LeaveGroupResponse)
         self.member_id, self.generation, self.assigned = "", -1, {}
 
-    async def _join_once(self) -> None:
-        connection = await self._coordinator()
+    async def _join_once(self, connection: Connection) -> None:
         subscription = encode_data(ConsumerProtocolSubscription(self.topics), _SUBSCRIPTION_VERSION)
         request = JoinGroupRequest(
             self.group,
@@ -176,8 +187,12 @@ class GroupMember:
             for member, of_member in assigned.items()
         ]
 
-    async def _coordinator(self) -> Connection:
-        return await self._offsets.coordinator.connection()
+    async def _ask(self, attempt: Callable[[Connection], Awaitable[tuple[int, None]]]) -> None:
+        """Ask the coordinator, which may move meanwhile."""
+        try:
+            await self._offsets.coordinator.ask(attempt)
+        except Refused as error:
+            self._check(error.code)
 
     def _check(self, code: int) -> None:
         if not code:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kraftd.client.all_brokers import ask_all
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
+from kraftd.client.coordinator import GROUP, partitions_without_coordinator
 from kraftd.client.failures import Refused
 from kraftd.client.group_offsets import GroupOffsets
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
@@ -13,8 +14,9 @@ from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
 
-async def list_groups(cluster: Cluster) -> tuple[list[ListedGroup], dict[int, str]]:
-    """The groups of every broker, and by broker why one does not answer.
+async def list_groups(cluster: Cluster) -> tuple[list[ListedGroup], dict[str, str]]:
+    """The groups of every broker, and whose are missing, and why: a broker's that does not answer, or those
+    of partitions without a leader.
 
     Raises Unreachable if none does, Refused.
     """
@@ -24,6 +26,7 @@ async def list_groups(cluster: Cluster) -> tuple[list[ListedGroup], dict[int, st
         return answer.error_code, answer.groups
 
     answers, missing = await ask_all(cluster, attempt)
+    missing |= await partitions_without_coordinator(cluster, GROUP)
     return [group for groups in answers.values() for group in groups], missing
 
 

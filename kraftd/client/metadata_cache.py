@@ -15,7 +15,11 @@ from collections import OrderedDict
 from collections.abc import Container, Iterable
 from typing import Any
 
-from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from kraftd.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kraftd.named_tuple import NamedTuple
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
@@ -170,16 +174,7 @@ class MetadataCache:
         if topic.topic_id != ZERO_UUID:
             self._ids_of(name).believe(topic.topic_id)
             self._ids.move_to_end(name)
-        partitions = {
-            one.partition_index: Partition(
-                Leader(one.leader_id, one.leader_epoch),
-                one.replica_nodes,
-                one.isr_nodes,
-                one.error_code,
-                one.offline_replicas,
-            )
-            for one in topic.partitions
-        }
+        partitions = {one.partition_index: partition_of(one) for one in topic.partitions}
         found = self.topics[name] = Topic(name, topic.topic_id, topic.is_internal, partitions)
         epochs = self._epochs.setdefault(_key(found), {})
         self._epochs.move_to_end(_key(found))
@@ -224,6 +219,12 @@ class Ids:
             self.former.append(self.believed)
             del self.former[:-MAX_FORMER_IDS]
         self.believed = topic_id
+
+
+def partition_of(row: MetadataResponsePartition) -> Partition:
+    """A partition as an answer has it."""
+    leader = Leader(row.leader_id, row.leader_epoch)
+    return Partition(leader, row.replica_nodes, row.isr_nodes, row.error_code, row.offline_replicas)
 
 
 def _shorten(remembered: OrderedDict[Any, Any], most: int) -> None:

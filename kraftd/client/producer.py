@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from kraftd.client.cluster import Cluster, Pause
-from kraftd.client.failures import ClientFailure, NoLeader, Refused, Unreachable
-from kraftd.client.partition_reader import LEADER_ERRORS
+from kraftd.client.cluster import Cluster, Pause, brokers_text
+from kraftd.client.failures import ClientFailure, NoAnswer, Refused, Unreachable
+from kraftd.client.metadata_cache import Leader
+from kraftd.client.partition_reader import LEADER_ERRORS, not_served
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.metadata_response import MetadataResponse
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -23,11 +24,12 @@ from kraftd.wire.keyed_records import KeyedRecord, build_keyed_batch
 
 ALL_IN_SYNC = -1
 BY_NAME = 12  # the last version of Produce with topic names instead of ids
-_AGAIN = LEADER_ERRORS | {
+_NOT_IN_SYNC = {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ErrorCode.REQUEST_TIMED_OUT,
 }
+_AGAIN = LEADER_ERRORS | _NOT_IN_SYNC
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _UINT32 = 0xFFFFFFFF
@@ -61,19 +63,22 @@ class Producer:
         cluster = self._cluster
         pause = Pause(time.monotonic() + cluster.timeout_s)
         request = MetadataRequest([MetadataRequestTopic(name=self.topic)], allow_auto_topic_creation=True)
-        while self.topic not in cluster.cache.topics:
-            answer = await (await cluster.any_node()).ask(request, MetadataResponse)
-            found = answer.topics[0]
-            if found.error_code == ErrorCode.NONE:
-                await cluster.refresh([self.topic])
-                break
-            failure = Refused(f"{self.topic}: {error_name(found.error_code)}", found.error_code)
-            is_new = found.error_code in (
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                ErrorCode.LEADER_NOT_AVAILABLE,
-            )
-            if not is_new or not await pause.wait():
-                raise failure
+        with cluster.wait() as wait:
+            while self.topic not in cluster.cache.topics:
+                answer = await (await cluster.any_node()).ask(request, MetadataResponse)
+                found = answer.topics[0]
+                if found.error_code == ErrorCode.NONE:
+                    await cluster.refresh([self.topic])
+                    break
+                wait.failure = failure = Refused(
+                    f"{self.topic}: {error_name(found.error_code)}", found.error_code
+                )
+                is_new = found.error_code in (
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    ErrorCode.LEADER_NOT_AVAILABLE,
+                )
+                if not is_new or not await pause.wait():
+                    raise failure
         return len(cluster.cache.topics[self.topic].partitions)
 
     async def send(self, records: Sequence[KeyedRecord], partition: int | None = None) -> list[Written]:
@@ -101,23 +106,45 @@ class Producer:
         cluster = self._cluster
         pause = Pause(time.monotonic() + cluster.timeout_s)
         leader = await cluster.leader(self.topic, index)
-        while True:
-            failure: ClientFailure
-            try:
-                answer = await self._ask(leader.id, index, batch)
-                if not answer.error_code:
-                    return Written(self.topic, index, answer.base_offset, len(records))
-                failure = Refused(_explained(self.topic, index, answer), answer.error_code)
-                if answer.error_code not in _AGAIN:
+        with cluster.wait() as wait:
+            unanswered = (
+                f"{self.topic}-{index}: its leader, broker {leader.id}, has not acknowledged records yet"
+            )
+            wait.failure = NoAnswer(f"{unanswered}; {self._in_sync_text(index)}")
+            while True:
+                failure: ClientFailure
+                try:
+                    answer = await self._ask(leader.id, index, batch)
+                    if not answer.error_code:
+                        return Written(self.topic, index, answer.base_offset, len(records))
+                    failure = self._refused(index, leader, answer)
+                    if answer.error_code not in _AGAIN:
+                        raise failure
+                except Unreachable as error:
+                    failure = error
+                wait.failure = failure
+                if not await pause.wait():
                     raise failure
-            except Unreachable as error:
-                failure = error
-            if not await pause.wait():
-                raise failure
-            try:
                 leader = await cluster.new_leader(self.topic, index, leader, -1)
-            except NoLeader:
-                raise failure from None
+
+    def _refused(self, index: int, leader: Leader, answer: PartitionProduceResponse) -> Refused:
+        """A refusal in words: of a log that is not open, of too few in sync, or of a record."""
+        code = answer.error_code
+        if code in LEADER_ERRORS:
+            return not_served(f"{self.topic}-{index}", leader, code)
+        if code in _NOT_IN_SYNC:
+            text = f"{self.topic}-{index}: its leader, broker {leader.id}, answers {error_name(code)}"
+            return Refused(f"{text}; {self._in_sync_text(index)}; kraftd doctor says why", code)
+        return Refused(_explained(self.topic, index, answer), code)
+
+    def _in_sync_text(self, index: int) -> str:
+        """The replicas that have to acknowledge records, by the last metadata."""
+        known = self._cluster.cache.partition(self.topic, index)
+        if known is None:
+            return "its replicas are not known"
+        return (
+            f"its replicas are on {brokers_text(known.replicas)}, those in sync on {brokers_text(known.isr)}"
+        )
 
     async def _ask(self, node_id: int, index: int, batch: bytes) -> PartitionProduceResponse:
         cluster = self._cluster

@@ -8,7 +8,13 @@ from collections.abc import Iterable, Sequence
 from kraftd.client.all_brokers import ask_all
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
-from kraftd.client.coordinator import COORDINATOR_ERRORS, TRANSACTION, Coordinator, repeated
+from kraftd.client.coordinator import (
+    COORDINATOR_ERRORS,
+    TRANSACTION,
+    Coordinator,
+    partitions_without_coordinator,
+    repeated,
+)
 from kraftd.client.failures import Refused, Unreachable
 from kraftd.client.open_transactions import UNKNOWN, IdState, Judged, OpenTransaction, judge
 from kraftd.client.partition_reader import LEADER_ERRORS
@@ -58,8 +64,9 @@ async def list_transactions(
     states: Sequence[str] = (),
     producer_ids: Sequence[int] = (),
     older_than_ms: int = -1,
-) -> tuple[list[ListedId], dict[int, str]]:
-    """The transactional ids of every coordinator, and by broker why one does not answer.
+) -> tuple[list[ListedId], dict[str, str]]:
+    """The transactional ids of every coordinator, and whose are missing, and why: a broker's that does not
+    answer, or those of partitions without a leader.
 
     Raises Unreachable if none does, Refused.
     """
@@ -73,6 +80,7 @@ async def list_transactions(
         return answer.error_code, answer
 
     answers, missing = await ask_all(cluster, attempt)
+    missing |= await partitions_without_coordinator(cluster, TRANSACTION)
     listed = [
         ListedId(one.transactional_id, one.transaction_state, one.producer_id, node_id)
         for node_id, answer in answers.items()

@@ -39,14 +39,14 @@ async def named(connection: Any) -> tuple[int, str]:
     return 0, f"groups of {connection}"
 
 
-def asked(cluster: Three, attempt: Any = named) -> tuple[dict[int, str], dict[int, str]]:
+def asked(cluster: Three, attempt: Any = named) -> tuple[dict[int, str], dict[str, str]]:
     return asyncio.run(ask_all(cluster, attempt))  # type: ignore[arg-type]
 
 
 def test_brokers_that_do_not_answer_are_named_beside_the_others_answers() -> None:
     assert asked(Three(2)) == (
         {1: "groups of 1", 3: "groups of 3"},
-        {2: "host2:9092: no answer in time"},
+        {"broker 2": "host2:9092: no answer in time"},
     )
 
 

@@ -17,7 +17,8 @@ def show_group(state: GroupState) -> None:
     """Print a group. The column of instance ids is left out of one without static members."""
     members = f"{len(state.members)} member{'' if len(state.members) == 1 else 's'}"
     head = f"Group {visible_cell(state.group)} ({state.kind}): {state.state}"
-    click.echo(f"{head}, {members}, total lag {state.lag:,}, coordinator {state.coordinator}")
+    lag = "unknown" if state.lag is None else f"{'at least ' if state.missing else ''}{state.lag:,}"
+    click.echo(f"{head}, {members}, total lag {lag}, coordinator {state.coordinator}")
     if state.waits_for:
         click.echo("The rebalance waits for:")
     for one in state.waits_for:

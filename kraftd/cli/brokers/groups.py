@@ -35,7 +35,11 @@ groups.add_command(reset)
 @of_brokers
 @json_option
 async def list_command(cluster: Cluster, as_json: bool) -> int:
-    """List the groups of all brokers."""
+    """List the groups of all brokers.
+
+    The exit code is 1 if groups are missing: of a broker that does not answer, or of partitions of
+    __consumer_offsets without a leader.
+    """
     from kraftd.client.groups import list_groups
 
     found, missing = await list_groups(cluster)
@@ -66,7 +70,8 @@ async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> i
 
     A line for each partition has the committed offset, the log's end and the member that reads it. Of a group
     that rebalances it says what is lacking. The exit code is 1 if one of the groups is not there. So it is
-    if the end of a log is not known within the timeout.
+    if the end of a log is not known within the timeout; the total lag is then unknown (null with --json), or
+    that of the other logs at least.
     """
     import asyncio
 

@@ -18,10 +18,10 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 MOST_NOTICES = 5  # of partitions that have no leader there may be very many
 
 
-def show_missing(missing: Mapping[int, str], what: str) -> int:
-    """Say which brokers did not answer, so that what they have is not in a list; returns the exit code."""
-    for broker_id, why in sorted(missing.items()):
-        click.echo(f"The {what} of broker {broker_id} are missing: {why}.", err=True)
+def show_missing(missing: Mapping[str, str], what: str) -> int:
+    """Say whose part is not in a list, such as that of a broker, and why; returns the exit code."""
+    for whose, why in missing.items():
+        click.echo(f"The {what} of {whose} are missing: {why}.", err=True)
     return FAILED if missing else OK
 
 
