@@ -14,6 +14,8 @@ import ctypes
 import os
 import threading
 
+from kraftd.runtime.huge_pages import collapse
+
 POLL_S = 10.0
 FREED_BYTES = 2 << 20  # since the last trim, or the least since then: less is not worth another one
 
@@ -91,7 +93,7 @@ class FreedMemory:
 
 
 def give_back_freed_memory() -> None:
-    """Look every few seconds until the process ends, in a thread."""
+    """Look every few seconds until the process ends, in a thread. What stays is put on huge pages."""
     try:
         freed = FreedMemory(Allocator())
     except AttributeError:
@@ -99,8 +101,11 @@ def give_back_freed_memory() -> None:
 
     def watch() -> None:
         pause = threading.Event()
+        is_on_huge_pages = False
         while True:
             pause.wait(POLL_S)
-            freed.look()
+            if freed.look() or not is_on_huge_pages:
+                collapse()
+                is_on_huge_pages = True
 
     threading.Thread(target=watch, name="kraftd-memory", daemon=True).start()
