@@ -32,6 +32,13 @@ def brokers(view: ClusterView, listener: str) -> dict[int, tuple[Endpoint, str |
     return found
 
 
+def itself(view: ClusterView, listener: str) -> dict[int, tuple[Endpoint, str | None]]:
+    """This broker, if it is one, though it is fenced: of an answer that would name no node."""
+    broker = view.image.brokers.get(view.node_id)
+    endpoint = None if broker is None else broker.listener(listener)
+    return {} if broker is None or endpoint is None else {broker.id: (endpoint, broker.rack)}
+
+
 def metadata_partition(view: ClusterView, settings: ClientSettings, listener: str) -> MetadataPartition:
     """The nodes that serve the metadata log to clients of that listener.
 

@@ -13,6 +13,7 @@ from kraftd.host.executors.broker_executor import NoControllerNotified
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftd.metadata.features import format_levels
@@ -36,6 +37,18 @@ def test_a_broker_of_the_process_registers_and_is_seen_in_metadata(harness: Brok
     assert not registered.fenced and registered.epoch == harness.broker.lifecycle.broker_epoch
     answer = harness.client_ask(ApiKey.METADATA, 12, MetadataRequest(None))
     assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [(100, AT.host, AT.port)]
+
+
+def test_fenced_brokers_name_themselves_lest_clients_forget_all_nodes(harness: BrokerHarness) -> None:
+    """librdkafka never asks again after an answer with topics and without nodes."""
+    harness.create_topic("t")
+    harness.wire.is_cut_off = True
+    harness.pass_time(20_000)
+    assert harness.node.image.brokers[100].fenced
+    answer = harness.client_ask(ApiKey.METADATA, 12, MetadataRequest(None))
+    assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [(100, AT.host, AT.port)]
+    assert (answer.controller_id, answer.topics[0].partitions[0].leader_id) == (-1, -1)
+    assert harness.client_ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest()).brokers == []
 
 
 def test_a_broker_registers_as_soon_as_the_controller_of_its_process_is_active(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, TOPIC_AUT
 INVALID_REQUEST (the whole request: a topic without name or id before v10 or v12); per partition:
 LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND. A broker has a missing topic created, where
 auto.create.topics.enable and the client's rights allow it. Differs from Apache Kafka: the metadata topic
-exists.
+exists; a broker names itself where no broker is unfenced.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kraftd.answers.nodes import (
     MetadataPartition,
     broker_listener,
     controller_id,
+    itself,
     log_nodes,
     metadata_partition,
     reported_nodes,
@@ -76,9 +77,11 @@ def describe(node: AnsweringNode, call: Call) -> Generator[None, None, MetadataR
         reported = log_nodes(node.view, node.settings, call.listener)
     else:
         reported = reported_nodes(node.view, node.settings, call.listener, of_log > 0)
+    # librdkafka forgets all brokers, even its bootstrap servers, when an answer with topics names none.
+    nodes = reported.nodes or itself(node.view, broker_listener(node.settings, call.listener))
     response.brokers = [
         MetadataResponseBroker(node_id, endpoint.host, endpoint.port, rack)
-        for node_id, (endpoint, rack) in reported.nodes.items()
+        for node_id, (endpoint, rack) in nodes.items()
     ]
     response.controller_id = controller_id(reported.controller_ids, call.connection_id % CONNECTION_CLASSES)
     if request.include_cluster_authorized_operations and call.version in CLUSTER_OPERATIONS_VERSIONS:
