@@ -55,7 +55,7 @@ ROWS: tuple[Row, ...] = (
     Row(ApiKey.LIST_OFFSETS, _DESCRIBE, _TOPIC, "broker_node.apis.api_02_list_offsets"),
     _of_groups(ApiKey.OFFSET_COMMIT, _READ, (_READ, _TOPIC)),
     _of_groups(ApiKey.OFFSET_FETCH, _DESCRIBE, (_DESCRIBE, _TOPIC)),
-    _of_groups(ApiKey.JOIN_GROUP, _READ),
+    _of_groups(ApiKey.JOIN_GROUP, _READ, (_DESCRIBE, _TOPIC)),
     _of_groups(ApiKey.HEARTBEAT, _READ),
     _of_groups(ApiKey.LEAVE_GROUP, _READ),
     _of_groups(ApiKey.SYNC_GROUP, _READ),

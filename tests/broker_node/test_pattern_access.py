@@ -16,6 +16,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import BrokerHarness
 from tests.groups.consumer.members import Consumer, joining, settle
+from tests.groups.requests import join, subscription
 
 
 def allowed(type: AclResourceType, name: str, operation: AclOperation) -> AclState:
@@ -58,6 +59,9 @@ def test_what_a_pattern_leaves_out_is_no_denied_request(
     granted = allowed(AclResourceType.TOPIC, "t-hidden", AclOperation.DESCRIBE)
     authorizer.change((), [granted])
     assert topics(member) == {"t-seen", "t-hidden"}
+    harness.pass_time(11_000)
+    classic = join("g", "", metadata=subscription("other"), session_ms=45_000)
+    assert harness.client_ask(ApiKey.JOIN_GROUP, 3, classic).error_code == 0  # it looks them up, too
     authorizer.change([acls[1]], ())
     assert topics(member) == {"t-hidden"}
     assert boundary.authorizations.denied == 0
