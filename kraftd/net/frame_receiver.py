@@ -18,7 +18,7 @@ class FrameReceiver:
     """`buffer` is where the next bytes go; `received` returns the frames that they complete.
 
     A frame's buffer grows with what arrives, to twice as much or by FIRST_BUFFER_BYTES: an announced size
-    alone costs nothing. It is used again once the frame is let go, until a small frame follows.
+    alone costs nothing. Once the frame is let go, what follows is received into it, until that is small.
     """
 
     __slots__ = ("_buffer", "_held_bytes", "_needed_bytes", "_room", "_spare", "_splitter")
@@ -28,7 +28,7 @@ class FrameReceiver:
         self._buffer: bytearray | None = None  # of a large frame, its size before it
         self._held_bytes = 0  # in it
         self._needed_bytes = 0
-        self._room: memoryview | None = None  # that the loop has got of it
+        self._room: memoryview | None = None  # that the loop has got of it, or of the spare one
         self._spare: bytearray | None = None  # of the last large frame
 
     @property
@@ -47,7 +47,11 @@ class FrameReceiver:
             self._room.release()
             self._room = None
         if self._buffer is None:
-            return _SHARED
+            spare = self._spare
+            if spare is None or self._splitter.held_bytes or not _is_free(spare):
+                return _SHARED
+            self._room = memoryview(spare)
+            return self._room
         if self._held_bytes == len(self._buffer):
             more = min(self._needed_bytes - self._held_bytes, max(self._held_bytes, FIRST_BUFFER_BYTES))
             self._buffer += bytes(more)
@@ -55,27 +59,37 @@ class FrameReceiver:
         return self._room
 
     def whole_frame(self, size_bytes: int) -> memoryview | None:
-        """The frame, without its size, if so many bytes at the begin of `buffer` are exactly one small one.
+        """The frame, without its size, if so many bytes at the begin of `buffer` are exactly one.
 
         It is there until `buffer` is written again. `received` follows unless it is done with by then.
         """
-        if self._buffer is not None or not self._splitter.is_whole(_SHARED, size_bytes):
+        if self._buffer is not None:
             return None
-        self._spare = None
-        return _SHARED[4:size_bytes]
+        begun = _SHARED if self._room is None else self._room
+        if not self._splitter.is_whole(begun, size_bytes):
+            return None
+        if size_bytes <= SHARED_BYTES:
+            self._spare = None
+        return begun[4:size_bytes]
 
     def received(self, size_bytes: int) -> list[memoryview]:
         """The frames, without their sizes, that so many bytes at the begin of `buffer` complete.
 
         Raises FrameError on a size that is not positive or is over the limit; the stream is lost then.
         """
+        begun = _SHARED if self._room is None else self._room
+        if self._buffer is None and begun is not _SHARED:
+            needed_bytes = self._splitter.begun_bytes(begun, size_bytes)
+            if needed_bytes >= size_bytes and needed_bytes > SHARED_BYTES:
+                self._buffer, self._spare = self._spare, None
+                self._held_bytes, self._needed_bytes = 0, needed_bytes
         if self._buffer is not None:
             self._held_bytes += size_bytes
             if self._held_bytes < self._needed_bytes:
                 return []
             self._spare, self._buffer = self._buffer, None
             return [memoryview(self._spare)[4 : self._needed_bytes]]
-        frames = self._splitter.feed(bytes(_SHARED[:size_bytes]))
+        frames = self._splitter.feed(bytes(begun[:size_bytes]))
         if self._splitter.missing_bytes > SHARED_BYTES:
             self._begin_large_frame()
         elif frames:

@@ -76,6 +76,15 @@ class FrameSplitter:
             and _SIZE.unpack_from(data)[0] == size_bytes - 4
         )
 
+    def begun_bytes(self, data: memoryview, size_bytes: int) -> int:
+        """The size of the frame that so many bytes begin, its own included; 0 if it is impossible, or unknown
+        as bytes are held or too few.
+        """
+        if self._partial is not None or size_bytes < 4:
+            return 0
+        size: int = _SIZE.unpack_from(data)[0]
+        return size + 4 if 0 < size <= self.max_frame_bytes else 0
+
     def feed(self, data: bytes) -> list[memoryview]:
         """The frames that `data` completes, without their sizes, as views of the bytes that arrived.
 
