@@ -82,7 +82,11 @@ ROWS: tuple[Row, ...] = (
         AclOperation.WRITE,
         _TRANSACTIONS,
         "broker_node.apis.api_22_init_producer_id",
-        ((AclOperation.IDEMPOTENT_WRITE, _CLUSTER), (AclOperation.WRITE, _TOPIC)),
+        (
+            (AclOperation.TWO_PHASE_COMMIT, _TRANSACTIONS),
+            (AclOperation.IDEMPOTENT_WRITE, _CLUSTER),
+            (AclOperation.WRITE, _TOPIC),
+        ),
     ),
     _of_transactions(ApiKey.ADD_PARTITIONS_TO_TXN, _WRITE, (_WRITE, _TOPIC), (_ACTION, _CLUSTER)),
     _of_transactions(ApiKey.ADD_OFFSETS_TO_TXN, _WRITE, (_READ, _GROUP)),
@@ -133,7 +137,13 @@ ROWS: tuple[Row, ...] = (
         _OF_FOLLOWERS,
     ),
     # A broker checks its own configs; the controller authorizes the change, but for log levels.
-    Row(ApiKey.ALTER_CONFIGS, None, None, "broker_node.apis.api_33_alter_configs"),
+    Row(
+        ApiKey.ALTER_CONFIGS,
+        None,
+        None,
+        "broker_node.apis.api_33_alter_configs",
+        ((AclOperation.ALTER_CONFIGS, _CLUSTER),),
+    ),
     Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         None,

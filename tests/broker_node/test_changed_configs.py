@@ -262,7 +262,9 @@ def test_the_metadata_log_has_no_producers(harness: BrokerHarness) -> None:
     assert topic.partitions[0].active_producers == []
 
 
-def test_stores_that_the_broker_cannot_use_are_refused__kip226(tmp_path: Path) -> None:
+def test_stores_that_the_broker_cannot_use_are_refused__kip226(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     harness = BrokerHarness(tmp_path).run()
     asked: list[dict[str, str]] = []
 
@@ -284,3 +286,11 @@ def test_stores_that_the_broker_cannot_use_are_refused__kip226(tmp_path: Path) -
         {password: "x", "num.io.threads": "7"},
     ]
     assert asked == changes
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    monkeypatch.setattr(harness.broker.boundary, "_authorizer", authorizer)
+    authorizer.end_load()
+    row = legacy.AlterConfigsResource(BROKER, "100", [legacy.AlterableConfig(location, "gone")])
+    slot = harness.client_send(ApiKey.ALTER_CONFIGS, 2, legacy.AlterConfigsRequest([row]))
+    harness.pass_time(1_000)
+    assert [one.error_code for one in harness.response(slot).responses] == [0]  # of this controller
+    assert asked == changes, "a file was read for a client without the right"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.broker_node.apis.api_00_produce import ATTRIBUTES_LOW_AT
 from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
@@ -23,8 +24,11 @@ from kraftd.messages.write_txn_markers_request import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from kraftd.metadata.state import AclState
 from kraftd.partition.producer_entry import TRANSACTIONAL
 from kraftd.requests.events import FramesReceived
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request
@@ -45,6 +49,20 @@ def test_a_refused_producer_has_no_epoch(harness: BrokerHarness) -> None:
     answer = harness.client_ask(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("id", 0))
     assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
     assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+
+
+def test_two_phases_need_a_right_of_their_own__kip939(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boundary, authorizer = harness.broker.boundary, StandardAuthorizer(AuthorizerSettings())
+    monkeypatch.setattr(boundary, "_authorizer", authorizer)
+    id = AclResourceType.TRANSACTIONAL_ID, "id", AclPatternType.LITERAL, "User:ANONYMOUS", "*"
+    authorizer.change((), [AclState(*id, AclOperation.WRITE, AclPermission.ALLOW)])
+    authorizer.end_load()
+    boundary.registry.routes[ApiKey.INIT_PRODUCER_ID].last = 6  # as with unstable.api.versions.enable
+    request = InitProducerIdRequest("id", 60_000, enable2_pc=True)
+    answer = harness.client_ask(ApiKey.INIT_PRODUCER_ID, 6, request)
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 @pytest.mark.parametrize("producer", [(-1, -1), (-1, 0), (7, -1)])
