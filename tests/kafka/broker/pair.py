@@ -55,6 +55,7 @@ PROPERTIES: dict[str, object] = {
     "broker.session.timeout.ms": 30_000,  # a busy machine fences neither
     "group.consumer.assignment.interval.ms": 0,
     "group.share.assignment.interval.ms": 0,
+    "group.share.max.record.lock.duration.ms": 3_600_000,
     "num.network.threads": 1,
     "num.io.threads": 2,
     # Nothing happens because time goes by.
