@@ -279,7 +279,7 @@ class Reader:
             }
         )
         self._consumer.subscribe([TOPIC])
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)  # a failed test may not stop it
         self._thread.start()
 
     def _run(self) -> None:
