@@ -283,7 +283,9 @@ class BrokerNode(AnsweringNode):
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
         """Perform what a partition wants: on its log, and for what waits here."""
-        if len(effects) == 1 and type(effects[0]) is MarksMoved and _follows(hosted):
+        partition = hosted.partition
+        follows = partition is not None and partition.role is FOLLOWER
+        if follows and len(effects) == 1 and type(effects[0]) is MarksMoved:
             self.replicas.moved.add(hosted)  # nothing waits for a partition that is not led
             self.on_marks_moved(hosted, effects[0])
             return
@@ -493,7 +495,3 @@ class BrokerNode(AnsweringNode):
 
     def __repr__(self) -> str:
         return f"<BrokerNode {self.view.node_id}, {self.lifecycle!r}, {self.replicas!r}>"
-
-
-def _follows(hosted: Hosted) -> bool:
-    return hosted.partition is not None and hosted.partition.role is FOLLOWER

@@ -187,7 +187,10 @@ class RealFile:
 
     def write_views(self, position: int, views: Sequence[bytes | memoryview]) -> None:
         try:
-            written = os.pwritev(self._descriptor, views[:_MAX_VIEWS], position)
+            if len(views) == 1:
+                written = os.pwrite(self._descriptor, views[0], position)
+            else:
+                written = os.pwritev(self._descriptor, views[:_MAX_VIEWS], position)
         except OSError as error:
             raise _storage_error(error, self.path, "write to") from error
         if len(views) == 1 and written == len(views[0]):

@@ -41,8 +41,8 @@ class FrameReceiver:
         """The memory of the buffers that it keeps beside the shared one."""
         return sum(len(each) for each in (self._buffer, self._spare) if each is not None)
 
-    def buffer(self) -> memoryview:
-        """Where the next bytes are to be written, from its begin on."""
+    def buffer(self, size_hint: int = -1) -> memoryview:
+        """Where the next bytes are to be written, from its begin on, however many a loop expects."""
         if self._room is not None:
             self._room.release()
             self._room = None

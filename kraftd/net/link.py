@@ -40,6 +40,7 @@ class Link:
         self._channel: Channel | None = channel
         self._traffic = channel.traffic
         self._receiver = FrameReceiver(MAX_RESPONSE_BYTES)
+        self.get_buffer = self._receiver.buffer  # the loop calls it before each read
         self._transport: Transport | None = None
 
     @property
@@ -73,9 +74,6 @@ class Link:
             transport.close()
         else:
             self._channel.opened()
-
-    def get_buffer(self, size_hint: int) -> memoryview:
-        return self._receiver.buffer()
 
     def buffer_updated(self, size_bytes: int) -> None:
         channel = self._channel

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -242,7 +242,8 @@ class Channel:
     ) -> None:
         """Write the request that was framed last, whose answer is due until then."""
         self._in_flight.append(_InFlight(tag, self._correlation_id, key, version, deadline_ms))
-        self._watch()
+        if self._timer is None:
+            self._watch()
         assert self._link is not None
         self._link.write(parts)
 
@@ -288,14 +289,9 @@ class Channel:
         following = follow(outgoing.tag, outgoing.version, frame)
         if following is False:
             return False
-        self._taken(outgoing, following)
-        return True
-
-    def _taken(self, outgoing: _InFlight, following: Message | Literal[True]) -> None:
-        """Go on after an answer that was taken as it came."""
-        if not self._in_flight or self._in_flight[0] is not outgoing:
-            return  # closed meanwhile
-        self._in_flight.popleft()
+        if not in_flight or in_flight[0] is not outgoing:
+            return True  # closed meanwhile
+        in_flight.popleft()
         self._is_overdue = False
         self._timeouts = 0
         if following is True:
@@ -306,6 +302,7 @@ class Channel:
             self._write_framed(outgoing.tag, outgoing.key, outgoing.version, deadline_ms, parts)
         else:
             self.send(outgoing.tag, following, outgoing.version)
+        return True
 
     def _rest(self) -> None:
         """Wait for nothing, unless a request followed: else the timer would wake an idle process."""

@@ -287,11 +287,11 @@ class Fetcher:
         busy = self._unwritten or self._changed or self._unnamed or self._delayed
         return self._under_way == 1 and not busy
 
-    def answered_steadily(self) -> None:
-        """Its answer is there."""
+    def answered_steadily(self, now_ms: int) -> None:
+        """Its answer is there, of the same session."""
         self._under_way -= 1
-        self.session.answered(self.session.id)
-        self.times.answered(self._node.now_ms)
+        self.session.epoch += 1
+        self.times.answered(now_ms)
 
     def replicated(self, key: Key, followed: Followed, partition: Partition, end_offset: int) -> None:
         """A partition has all records of the answer."""

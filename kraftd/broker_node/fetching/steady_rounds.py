@@ -58,7 +58,7 @@ class Following(Protocol):
 
     def waits_for_answer_alone(self) -> bool: ...
 
-    def answered_steadily(self) -> None: ...
+    def answered_steadily(self, now_ms: int) -> None: ...
 
     def replicated(self, key: Key, followed: Followed, partition: Partition, end_offset: int) -> None: ...
 
@@ -151,7 +151,7 @@ class SteadyRounds:
         self._plain[key] = followed.hosted.state
         return True
 
-    def begin(self, rows: list[SteadyRow]) -> None:
+    def begin(self, rows: list[SteadyRow], now_ms: int) -> None:
         """Note what is to be written now."""
         for row in rows:
             followed = row.followed
@@ -159,12 +159,12 @@ class SteadyRounds:
             if row.headers is not None and row.records is not None:
                 followed.hosted.traffic.replication_bytes_in += len(row.records)
                 row.append = append_judged(row.partition, row.headers, row.records)
-        self._fetcher.answered_steadily()
+        self._fetcher.answered_steadily(now_ms)
 
-    def end(self, rows: list[SteadyRow]) -> FetchRequest:
+    def end(self, rows: list[SteadyRow], now_ms: int) -> FetchRequest:
         """All of it is written: take the leader's marks; returns the next fetch."""
         fetcher, follow_up = self._fetcher, self._node.follow_up
-        session, now_ms = fetcher.session, self._node.now_ms
+        session = fetcher.session
         topics: dict[bytes, FetchTopic] = {}
         for row in rows:
             append, partition, key = row.append, row.partition, row.key

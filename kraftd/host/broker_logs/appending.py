@@ -7,6 +7,7 @@ and for a call of the system.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from kraftd.broker_node.effects import AppendToLog
 from kraftd.broker_node.events import AppendsEnded, WriteEnded
@@ -74,12 +75,6 @@ class Appends:
                 self._ended.append(WriteEnded(*self._key, (one,), self._write(log, one, now_ms)))
         self._writing_ms += timer.now_ms() - began_ms
 
-    def write_at_once(self, topic: str, index: int, append: AppendBatches, now_ms: int) -> ErrorCode | None:
-        """Append to a log now, at that wall time, in a round that has no step; returns the error, if any."""
-        key = topic, index
-        log = self._logs.get(key)
-        return ErrorCode.KAFKA_STORAGE_ERROR if log is None else self._append(key, log, append, now_ms)
-
     def take(self) -> AppendsEnded | None:
         """What became of the appends of the step, if there are any."""
         if self._waiting:
@@ -93,18 +88,25 @@ class Appends:
 
     def _write(self, log: DataLog | None, append: AppendBatches, now_ms: int) -> ErrorCode | None:
         key = self._key
-        if log is None or key in self._refusing:
+        if key in self._refusing:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        error = self._append(key, log, append, now_ms)
+        error = self.write_at_once(key, log, append, now_ms)
         if error is not None:
             self._refusing.add(key)
         return error
 
-    def _append(
-        self, key: TopicPartition, log: DataLog, append: AppendBatches, now_ms: int
+    def write_at_once(
+        self, key: TopicPartition, log: DataLog | None, append: AppendBatches, now_ms: int
     ) -> ErrorCode | None:
+        """Append to a log now, at that wall time; returns the error, if any."""
+        if log is None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         try:
-            append_batches(log, append, now_ms, lambda: self._snapshot_of(key, append.base_offset))
+            producers = partial(self._snapshot_of, key, append.base_offset)
+            if append.aborted:
+                append_batches(log, append, now_ms, producers)
+            else:
+                log.append(append.views, append.headers, now_ms, producers)
         except StorageError as error:
             self._failed(key, log, error)
             return ErrorCode.KAFKA_STORAGE_ERROR

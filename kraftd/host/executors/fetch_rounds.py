@@ -32,21 +32,23 @@ def run_round(
     goes on by a step.
     """
     logs, node = executor.logs, executor.node
-    node.keep_time(executor.timer.now_ms())
-    rounds.begin(rows)
-    wall_ms, write = node.wall_ms, logs.appends.write_at_once
+    now_ms = executor.timer.now_ms()
+    node.keep_time(now_ms)
+    rounds.begin(rows, now_ms)
+    wall_ms, write, opened = node.wall_ms, logs.appends.write_at_once, logs.directories.logs
     has_failed = False
     for row in rows:
         if row.append is not None:
             hosted = row.followed.hosted
-            row.error = write(hosted.topic, hosted.index, row.append, wall_ms)
+            key = hosted.topic, hosted.index
+            row.error = write(key, opened.get(key), row.append, wall_ms)
             has_failed |= row.error is not None
     if has_failed:
         rounds.fail(rows)
         node.own_requests.forget(request_id)
         executor.step(AppendsEnded([_outcome(row) for row in rows if row.append is not None]))
         return True
-    following = rounds.end(rows)
+    following = rounds.end(rows, now_ms)
     logs.flush_due()
     return following
 
