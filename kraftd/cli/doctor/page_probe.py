@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 from base64 import b64encode
 from collections.abc import Iterable
@@ -89,7 +90,7 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     offline: dict[str, str] = broker.get("offline_directories") or {}
     rooms = broker.get("full_rooms") or {}
     found = [_full_disk(path, age_s, rooms.get(path) or {}, unusable) for path, age_s in full.items()]
-    unusable = {name: reason for name, reason in unusable.items() if not _waits(reason, full)}
+    unusable = {name: reason for name, reason in unusable.items() if not _names(reason, full)}
     found += [
         problem("disk", path, f"this broker has taken it offline: {reason}", REPAIR_DISK)
         for path, reason in offline.items()
@@ -124,7 +125,7 @@ def _full_disk(path: str, age_s: float, room: dict[str, int | None], unusable: d
     free_bytes, needed_bytes = room.get("free_bytes"), room.get("needed_bytes")
     free = "no room" if free_bytes is None else f"{size_text(free_bytes)} free"
     text = f"{free}: this broker refuses records there, {age_s:.0f} s ago last"
-    if names := [name for name, reason in unusable.items() if _waits(reason, (path,))]:
+    if names := [name for name, reason in unusable.items() if _names(reason, (path,))]:
         more = f" and {len(names) - MAX_EXAMPLES} more" if len(names) > MAX_EXAMPLES else ""
         text += f"; it cannot use its logs of {', '.join(names[:MAX_EXAMPLES])}{more}"
     if not needed_bytes:
@@ -133,9 +134,12 @@ def _full_disk(path: str, age_s: float, room: dict[str, int | None], unusable: d
     return problem("disk", path, f"{text}; opening them needs {needed}", ROOM.format(f", {needed} at least"))
 
 
-def _waits(reason: str, full: Iterable[str]) -> bool:
-    """Return whether a log that a broker cannot use waits for room, by the log directory in the reason."""
-    return any(f"{path}/" in reason for path in full)
+def _names(reason: str, paths: Iterable[str]) -> bool:
+    """Return whether the reason why a log cannot be used names one of these log directories, or a file there.
+
+    A directory whose name another's begins with is not named by that one.
+    """
+    return any(re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w-]|\.\w)", reason) for path in paths)
 
 
 def join_full_disks(found: list[Finding], of_page: list[Finding]) -> list[Finding]:
@@ -150,7 +154,7 @@ def join_full_disks(found: list[Finding], of_page: list[Finding]) -> list[Findin
 
 def _remedy(reason: str, offline: Iterable[str]) -> str:
     """What to do about a log that a broker cannot use, by the log directory that the reason names."""
-    return REPAIR_DISK if any(path in reason for path in offline) else REPLACE
+    return REPAIR_DISK if _names(reason, offline) else REPLACE
 
 
 async def _ask(config: DaemonConfig | None, host: str, port: int) -> bytes:

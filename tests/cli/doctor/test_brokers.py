@@ -36,10 +36,15 @@ def broker(broker_id: int, *, fenced: bool = False, leaving: bool = False) -> Re
 
 
 def partition(
-    index: int, leader: int, isr: tuple[int, ...], *directories: bytes, replicas: tuple[int, ...] = (1, 2)
+    index: int,
+    leader: int,
+    isr: tuple[int, ...],
+    *directories: bytes,
+    replicas: tuple[int, ...] = (1, 2),
+    topic_id: bytes = TOPIC_ID,
 ) -> PartitionRecord:
     places = directories or (DIRECTORY,) * len(replicas)
-    return PartitionRecord(index, TOPIC_ID, replicas, isr, (), (), leader, 0, 0, 0, places)
+    return PartitionRecord(index, topic_id, replicas, isr, (), (), leader, 0, 0, 0, places)
 
 
 def image_of(*records: object) -> Image:
@@ -128,6 +133,22 @@ def test_a_partition_without_a_leader_names_the_disk_or_the_broker_that_it_waits
     assert unasked.text.endswith("but its log directory is offline")
     (alone,) = judge_leaderless(image_of(*brokers, partition(0, -1, (1,), OTHER, replicas=(1,))), {})
     assert alone.remedy.endswith("there is no other replica")
+    (fenced,) = judge_leaderless(image_of(*brokers, partition(0, -1, (2,), replicas=(2,))), {})
+    assert fenced.remedy == "start a broker of its ISR (node 2); there is no other replica"
+    for name, consequence in (
+        ("__consumer_offsets", "; groups whose offsets are there can neither join nor commit"),
+        (
+            "__transaction_state",
+            "; transactional ids that are kept there can neither begin nor end a transaction",
+        ),
+        ("__share_group_state", "; share groups whose state is there get no records"),
+    ):
+        records = *brokers, TopicRecord(name, OTHER)
+        (waiting,) = judge_leaderless(image_of(*records, partition(0, -1, (2,), topic_id=OTHER)), {})
+        assert waiting.text == f"1 partition without a leader: {name}-0{consequence}"
+        gone = partition(0, -1, (1,), OTHER, replicas=(1,), topic_id=OTHER)
+        (of_disk,) = judge_leaderless(image_of(*records, gone), {})
+        assert of_disk.text.endswith(f"is offline{consequence}")
     # The fenced broker of the ISR can lead again with its own disk.
     (either,) = judge_leaderless(image_of(*brokers, partition(0, -1, (1, 2), OTHER, DIRECTORY)), {})
     assert either.remedy.startswith("start a broker of its ISR (node 2);")

@@ -129,7 +129,10 @@ def test_a_log_directory_without_room_or_offline_has_its_reason_and_remedy(tmp_p
     harness.disk.capacity_bytes = sum(map(harness.disk.size_bytes, harness.disk.paths())) + (1 << 20)
     harness.broker.directory_errors["/lost"] = "/lost/t-1: input/output error"
     offline["t", 1] = "the log of t-1 may be in /lost, offline"
+    offline["t", 7] = "/lost-2/t-7/0.log, byte 0: damaged"
+    offline["t", 8] = "/fuller/t-8/0.log, byte 0: damaged"
     found = {one.subject: one for one in findings(harness, tmp_path)}
+    assert found.pop("t-7").remedy == found.pop("t-8").remedy == REPLACE, "another directory's name is longer"
     assert set(found) == {"/full", "/lost", "t-1"}, "one problem for a full disk"
     text = (
         "1.0 MiB free: this broker refuses records there, 0 s ago last; it cannot use its logs of t-2, t-3, "
