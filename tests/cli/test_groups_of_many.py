@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.client import group_description, groups, transactions
+from kraftd.client.failures import Unreachable
 from kraftd.client.group_description import GroupPartition, GroupState
 from kraftd.client.transactions import ListedId
 from kraftd.messages.list_groups_response import ListedGroup
@@ -21,6 +22,8 @@ MISSING = {
 
 async def described(cluster: Any, group: str) -> GroupState:
     state = "Dead" if group == "gone" else "Empty"
+    if group == "lost":
+        raise Unreachable("group lost: COORDINATOR_NOT_AVAILABLE")
     if group not in ("stuck", "partly"):
         return GroupState(group, "classic", state, "", "host1:9092", (), ())
     missing = ("t-0 has no leader", "t-1 has no leader")
@@ -35,6 +38,9 @@ def test_a_missing_group_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None
     done = run("groups", "describe", "gone", *(f"g{number}" for number in range(45)))
     assert (done.code, done.err) == (1, "There is no group gone.\n")
     assert [line.split()[1] for line in done.out.splitlines()] == [f"g{number}" for number in range(45)]
+    done = run("groups", "describe", "lost", "g")
+    assert (done.code, done.err) == (5, "group lost: COORDINATOR_NOT_AVAILABLE\n")
+    assert done.out.startswith("Group g ")
 
 
 def test_a_group_is_shown_and_the_command_fails_without_the_end_of_a_log(

@@ -75,12 +75,24 @@ async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> i
     """
     import asyncio
 
+    from kraftd.cli.failures import explain
+    from kraftd.client.failures import ClientFailure
     from kraftd.client.group_description import DEAD, describe_group
+
+    async def described(name: str) -> GroupState | ClientFailure:
+        try:
+            return await describe_group(cluster, name)
+        except ClientFailure as failure:
+            return failure
 
     code = OK
     for first in range(0, len(group), DESCRIBED_AT_ONCE):
         names = group[first : first + DESCRIBED_AT_ONCE]
-        for state in await asyncio.gather(*(describe_group(cluster, name) for name in names)):
+        for state in await asyncio.gather(*map(described, names)):
+            if isinstance(state, ClientFailure):
+                text, code = explain(state)
+                click.echo(text, err=True)
+                continue
             if state.state == DEAD:
                 code = FAILED
                 click.echo(f"There is no group {visible_cell(state.group)}.", err=True)
