@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 BOOTSTRAP_NAMES = ("--bootstrap", "--bootstrap-server", "--bootstrap-controller")
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 
 class Place(click.ParamType[str]):
@@ -66,6 +67,18 @@ answer_timeout_option = click.option(
 )
 
 
+def bootstrap_option(help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option that names nodes of a running cluster, with the default that all commands have."""
+    return click.option(
+        *BOOTSTRAP_NAMES,
+        "bootstrap",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        metavar="HOST:PORT,...",
+        help=help,
+    )
+
+
 class ClusterGroup(click.Group):
     """Commands of a cluster. The options that name it may precede the command, as with Kafka's tools:
     ``quorum --bootstrap-controller HOST:PORT describe``.
@@ -83,8 +96,8 @@ class ClusterGroup(click.Group):
 
 
 def of_cluster(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
-    """Add the options that name a cluster, and run the command with that cluster's source. Exactly one of
-    --bootstrap and --directory must be set.
+    """Add the options that name a cluster, and run the command with that cluster's source: --directory, or
+    --bootstrap with its default.
 
     The command is a coroutine function; its first argument is what `opened_source` returns.
     """
@@ -108,7 +121,8 @@ def of_cluster(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[...
             *BOOTSTRAP_NAMES,
             "bootstrap",
             metavar="HOST:PORT,...",
-            help="Controllers or brokers of a running cluster, kraftd's or Apache Kafka's.",
+            help="Controllers or brokers of a running cluster, kraftd's or Apache Kafka's. Default without "
+            f"--directory: {DEFAULT_BOOTSTRAP}.",
         ),
     ):
         started = option(started)
@@ -127,7 +141,7 @@ secrets_option = click.option(
 @asynccontextmanager
 async def opened_source(bootstrap: str | None, path: str | None, timeout_s: float) -> AsyncIterator[Source]:
     """The source that the options name, closed afterwards. Raises UsageError, CommandFailure."""
-    if (bootstrap is None) is (path is None):
+    if bootstrap is not None and path is not None:
         raise click.UsageError("Give either --bootstrap HOST:PORT or --directory PATH.")
     source: Source
     if path is not None:
@@ -137,7 +151,7 @@ async def opened_source(bootstrap: str | None, path: str | None, timeout_s: floa
     else:
         from kraftd.cli.sources.quorum import find_quorum
 
-        assert bootstrap is not None
+        bootstrap = DEFAULT_BOOTSTRAP if bootstrap is None else bootstrap
         async with waiting(f"for an answer, {timeout_s:g} s at most"):
             source = await find_quorum(bootstrap, timeout_s)
     try:

@@ -10,7 +10,7 @@ import click
 from kraftd.cli.cluster_options import ClusterGroup, command_config_option, run
 from kraftd.cli.failures import FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.quorum.leader import Quorum, ask_leader, check, connect
-from kraftd.cli.quorum.voters import bootstrap_option, timeout_option
+from kraftd.cli.quorum.voters import quorum_option, timeout_option
 from kraftd.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def features() -> None:
 
 @features.command("describe")
 @command_config_option
-@bootstrap_option
+@quorum_option
 @timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def describe(bootstrap: str, timeout_s: float, as_json: bool) -> None:
@@ -70,7 +70,7 @@ def describe(bootstrap: str, timeout_s: float, as_json: bool) -> None:
 
 @features.command("upgrade")
 @command_config_option
-@bootstrap_option
+@quorum_option
 @feature_option
 @dry_run_option
 @timeout_option
@@ -84,7 +84,7 @@ def upgrade(bootstrap: str, levels: Sequence[str], dry_run: bool, timeout_s: flo
 
 @features.command("downgrade")
 @command_config_option
-@bootstrap_option
+@quorum_option
 @feature_option
 @dry_run_option
 @timeout_option

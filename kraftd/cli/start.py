@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.brokers.options import DEFAULT_BOOTSTRAP
+from kraftd.cli.cluster_options import DEFAULT_BOOTSTRAP
 from kraftd.cli.code_archive import renew_archive_later
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
 from kraftd.types import address_text

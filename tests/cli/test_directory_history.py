@@ -312,7 +312,6 @@ def test_a_torn_tail_is_skipped_and_damage_in_the_middle_is_refused(past: Path) 
         (("show", "-d", "/nowhere"), 1, "/nowhere: there is no such file or directory."),
         (("show", "-d", "/etc"), 3, "/etc holds no metadata log"),
         (("show", "-d", "/etc/hostname"), 3, "neither a segment nor a checkpoint"),
-        (("show",), 2, "Give either --bootstrap HOST:PORT or --directory PATH."),
         (("show", "-d", "/x", "--bootstrap", "h:1"), 2, "Give either"),
         (("show", "-d", "/x", "--as-of", "yesterday"), 2, "neither an offset (4711) nor a time"),
         (("show", "-d", "/x", "--as-of", "9" * 30), 2, "beyond the largest offset"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from kraftd.cli.cluster_options import DEFAULT_BOOTSTRAP
 from kraftd.cli.main import kraftd
 from kraftd.history.kinds import KINDS
 from tests.cli.run import commands_of, run
@@ -62,6 +63,15 @@ def test_every_command_that_asks_a_cluster_can_log_in() -> None:
     assert [
         path for path, has in options.items() if "--bootstrap" in has and "--command-config" not in has
     ] == []
+
+
+def test_every_command_that_asks_a_cluster_has_the_same_default() -> None:
+    asked = {path: one for path, command in commands() for one in command.params if "--bootstrap" in one.opts}
+    assert {"kraftd topics", "kraftd groups list", "kraftd quorum describe", "kraftd doctor"} <= set(asked)
+    for path, option in asked.items():
+        assert isinstance(option, click.Option) and not option.required, path
+        has_default = option.default == DEFAULT_BOOTSTRAP and option.show_default is True
+        assert has_default or DEFAULT_BOOTSTRAP in (option.help or ""), path
 
 
 def examples(page: Path) -> Iterator[str]:

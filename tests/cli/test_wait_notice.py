@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli import wait_notice
+from kraftd.cli.quorum.leader import OF_SILENT_CONTROLLERS, describe_quorum
+from kraftd.client.failures import NoAnswer
+from kraftd.wire.api import ApiKey
 from tests.cli.run import run, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
@@ -20,6 +24,28 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(wait_notice, "SILENT_S", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_broker_that_answers_is_not_called_silent_for_its_controllers() -> None:
+    class Silent:
+        address = "host:9092"
+
+        def __init__(self, *apis: ApiKey) -> None:
+            self.apis = apis
+
+        def serves(self, key: ApiKey) -> bool:
+            return key in self.apis
+
+        async def ask(self, *_: object) -> None:
+            raise NoAnswer("host:9092: no answer in time")
+
+    def asked(connection: Silent) -> str:
+        with pytest.raises(NoAnswer) as failed:
+            asyncio.run(describe_quorum(connection, ("host", 9092)))  # type: ignore[arg-type]
+        return str(failed.value)
+
+    assert asked(Silent(ApiKey.METADATA)) == f"host:9092: {OF_SILENT_CONTROLLERS}"
+    assert asked(Silent(ApiKey.VOTE)) == "host:9092: no answer in time"
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, answer_timeout_option, command_config_option, run
+from kraftd.cli.cluster_options import answer_timeout_option, bootstrap_option, command_config_option, run
 from kraftd.cli.failures import FAILED, OK
 
 if TYPE_CHECKING:
     from kraftd.client.cluster import Cluster
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 MOST_NOTICES = 5  # of partitions that have no leader there may be very many
 
 
@@ -62,17 +61,5 @@ def of_brokers(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[...
 
         return run(main())
 
-    for option in (
-        command_config_option,
-        answer_timeout_option,
-        click.option(
-            *BOOTSTRAP_NAMES,
-            "bootstrap",
-            default=DEFAULT_BOOTSTRAP,
-            show_default=True,
-            metavar="HOST:PORT,...",
-            help="Brokers of the cluster, kraftd's or Apache Kafka's.",
-        ),
-    ):
-        started = option(started)
-    return started
+    add_bootstrap = bootstrap_option("Brokers of the cluster, kraftd's or Apache Kafka's.")
+    return command_config_option(answer_timeout_option(add_bootstrap(started)))

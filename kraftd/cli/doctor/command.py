@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, json_option, run
+from kraftd.cli.cluster_options import (
+    BOOTSTRAP_NAMES,
+    DEFAULT_BOOTSTRAP,
+    command_config_option,
+    json_option,
+    run,
+)
 from kraftd.cli.failures import FAILED, OK
 from kraftd.cli.values import SECONDS
 from kraftd.cli.wait_notice import waiting
@@ -25,7 +31,8 @@ STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim", "ok": ""}
     *BOOTSTRAP_NAMES,
     "bootstrap",
     metavar="HOST:PORT,...",
-    help="Controllers to ask, or brokers, which name them. Default: the controllers that FILE names.",
+    help="Controllers to ask, or brokers, which name them. Default: the controllers that FILE names, without "
+    f"it {DEFAULT_BOOTSTRAP}.",
 )
 @click.option(
     "--metrics",
@@ -60,7 +67,7 @@ def doctor(
     clocks, and the features that each node supports. The exit code is 1 if it finds a problem or a warning.
     """
     if file is None and bootstrap is None:
-        raise click.UsageError("Give --config FILE, --bootstrap HOST:PORT, or both.")
+        bootstrap = DEFAULT_BOOTSTRAP
     found = run(examined(file, bootstrap, metrics, timeout_s))
     if as_json:
         import json

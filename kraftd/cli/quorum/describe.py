@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, ClusterGroup, command_config_option, run
+from kraftd.cli.cluster_options import ClusterGroup, bootstrap_option, command_config_option, run
 from kraftd.cli.quorum.leader import Quorum, ask_leader
 from kraftd.cli.values import SECONDS
 
@@ -22,13 +22,7 @@ def quorum() -> None:
 
 @quorum.command()
 @command_config_option
-@click.option(
-    *BOOTSTRAP_NAMES,
-    "bootstrap",
-    required=True,
-    metavar="HOST:PORT,...",
-    help="Controllers of the quorum. The first that answers names the leader.",
-)
+@bootstrap_option("Controllers of the quorum, or brokers. The first that answers names the leader.")
 @click.option("--status", is_flag=True, expose_value=False, help="Print a line for each fact (the default).")
 @click.option("--replication", is_flag=True, help="Print a line for each replica, with its lag.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")

@@ -10,7 +10,7 @@ import click
 from kraftd.cli.cluster_options import command_config_option, run
 from kraftd.cli.failures import FAILED, CommandFailure
 from kraftd.cli.quorum.leader import POLL_S, Quorum, ask_leader, endpoint_address, leaders_time_ms
-from kraftd.cli.quorum.voters import bootstrap_option, timeout_option
+from kraftd.cli.quorum.voters import quorum_option, timeout_option
 from kraftd.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
 @click.command("make-dynamic")
 @command_config_option
-@bootstrap_option
+@quorum_option
 @click.option(
     "-c",
     "--config",

@@ -26,6 +26,9 @@ NO_LEADER_REMEDY = (
     "To elect, a majority of the voters must run and reach each other: start those that do not answer. "
     "kraftd doctor examines each node; where a majority is lost for good, see kraftd quorum recover."
 )
+OF_SILENT_CONTROLLERS = (
+    "a broker answers, but its controllers do not answer it in time; name the controllers of its file"
+)
 TRIES = 4  # one controller gets this part of the user's time: if it is frozen, another may lead
 
 
@@ -209,12 +212,19 @@ async def _describe_cluster(connection: Connection) -> tuple[DescribeClusterResp
 
 async def describe_quorum(connection: Connection, address: tuple[str, int]) -> Quorum:
     """The quorum as the controller at that address describes it. Raises NoLeader if it does not lead."""
+    from kraftd.client.failures import NoAnswer
     from kraftd.messages import describe_quorum_request as m
     from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
     from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
+    from kraftd.wire.api import ApiKey
 
     topic = m.TopicData(METADATA_TOPIC, [m.PartitionData(METADATA_PARTITION)])
-    answer = await connection.ask(m.DescribeQuorumRequest([topic]), DescribeQuorumResponse)
+    try:
+        answer = await connection.ask(m.DescribeQuorumRequest([topic]), DescribeQuorumResponse)
+    except NoAnswer:
+        if connection.serves(ApiKey.VOTE):
+            raise
+        raise NoAnswer(f"{connection.address}: {OF_SILENT_CONTROLLERS}") from None
     check(answer.error_code, answer.error_message)
     partition = answer.topics[0].partitions[0]
     check(partition.error_code, partition.error_message)

@@ -22,7 +22,7 @@ from kraftd.cli.quorum.leader import (
     endpoint_text,
     leaders_time_ms,
 )
-from kraftd.cli.quorum.voters import bootstrap_option, timeout_option
+from kraftd.cli.quorum.voters import quorum_option, timeout_option
 from kraftd.cli.values import NODE_ID
 from kraftd.named_tuple import NamedTuple
 
@@ -44,7 +44,7 @@ class Registration(NamedTuple):
 
 @click.command("list-controllers")
 @command_config_option
-@bootstrap_option
+@quorum_option
 @timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_controllers(bootstrap: str, timeout_s: float, as_json: bool) -> None:
@@ -65,7 +65,7 @@ def list_controllers(bootstrap: str, timeout_s: float, as_json: bool) -> None:
 
 @click.command("forget-controller")
 @command_config_option
-@bootstrap_option
+@quorum_option
 @click.option("-i", "--controller-id", required=True, type=NODE_ID, metavar="ID", help="The controller's id.")
 @timeout_option
 def forget_controller(bootstrap: str, controller_id: int, timeout_s: float) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
+from kraftd.cli.cluster_options import bootstrap_option, command_config_option, run
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.quorum.leader import POLL_S, Quorum, ask_leader, check, connect, endpoint_text
 from kraftd.cli.values import NODE_ID, SECONDS
@@ -20,12 +20,8 @@ if TYPE_CHECKING:
     from kraftd.wire.api import ApiKey
     from kraftd.wire.message import Message
 
-bootstrap_option = click.option(
-    *BOOTSTRAP_NAMES,
-    "bootstrap",
-    required=True,
-    metavar="HOST:PORT,...",
-    help="Controllers of the quorum, from which the command learns the leader.",
+quorum_option = bootstrap_option(
+    "Controllers of the quorum, or brokers, which name them: from one the command learns the leader."
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print the request, and do not send it.")
 timeout_option = click.option(
@@ -40,7 +36,7 @@ timeout_option = click.option(
 
 @click.command("add-controller")
 @command_config_option
-@bootstrap_option
+@quorum_option
 @click.option(
     "-c", "--config", "file", required=True, metavar="FILE", help="The .properties file of the new voter."
 )
@@ -78,7 +74,7 @@ def add_controller(bootstrap: str, file: str, dry_run: bool, timeout_s: float) -
 
 @click.command("remove-controller")
 @command_config_option
-@bootstrap_option
+@quorum_option
 @click.option("-i", "--controller-id", required=True, type=NODE_ID, metavar="ID", help="The voter's node id.")
 @click.option(
     "-d",

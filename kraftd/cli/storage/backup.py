@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
+from kraftd.cli.cluster_options import bootstrap_option, command_config_option, run
 from kraftd.cli.values import SECONDS
 
 if TYPE_CHECKING:
@@ -22,13 +22,7 @@ _WITHOUT_SECRETS = (
 
 @click.command()
 @command_config_option
-@click.option(
-    *BOOTSTRAP_NAMES,
-    "bootstrap",
-    required=True,
-    metavar="HOST:PORT,...",
-    help="Controllers of the cluster, kraftd's or Apache Kafka's.",
-)
+@bootstrap_option("Controllers of the cluster, kraftd's or Apache Kafka's.")
 @click.option("-o", "--output", "directory", required=True, metavar="DIR", help="A new or empty directory.")
 @click.option(
     "--timeout",
@@ -79,7 +73,9 @@ async def take(bootstrap: str, directory: str, timeout_s: float, redacted: bool 
 
     directory = os.path.abspath(directory)
     quorum = await ask_leader(bootstrap, timeout_s)
-    addresses = [quorum.address, *parse_addresses(bootstrap)]
+    addresses = [quorum.leaders_address]
+    if not quorum.by_broker:  # those are controllers, too
+        addresses += parse_addresses(bootstrap)
     log = QuorumLog(addresses, timeout_s)
     try:
         async with explained(addresses, timeout_s):

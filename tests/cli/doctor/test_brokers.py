@@ -217,6 +217,8 @@ def test_a_whole_kafka_is_found_healthy_until_its_advertised_listener_leads_nowh
         texts = {(one["area"], one["text"]) for one in by_broker if one["level"] == "ok"}
         named = f"a broker answers, and names the controllers 127.0.0.1:{controller}"
         assert ("peers", named) in texts and ("brokers", "no broker of 1 is fenced") in texts
+        copied = run("backup", "--bootstrap", f"127.0.0.1:{clients}", "-o", tmp_path / "backup")
+        assert copied.code == 0, copied.err
         (directories,) = [text for area, text in texts if area == "directories"]
         assert directories.startswith(f"its log directories are online: {tmp_path}")
     advertised = listeners.replace(f"SECOND://127.0.0.1:{second}", f"SECOND://127.0.0.1:{nowhere}")
