@@ -447,7 +447,7 @@ class BrokerNode(AnsweringNode):
             self.on_leadership(hosted, hosted)
 
     def _on_logs_failed(self, event: LogsFailed) -> None:
-        self.damaged_logs.failed(event.partitions)
+        self.damaged_logs.failed(event.partitions, event.errors)
         self.directory_errors = event.errors
         self.lifecycle.directories_failed(event.directory_ids, self.now_ms)
 

@@ -66,7 +66,7 @@ def test_directories_and_partitions_that_failed_are_named(tmp_path: Path) -> Non
     assert texts[0][2][0].startswith(f"{PATHS[1]}: cannot ")
     assert texts[1][1:] == (
         "The logs of 2 partitions of broker 100 cannot be used.",
-        [f"t-{n}: its log directory or its log failed" for n in lost],
+        [f"t-{n}: its log directory {PATHS[1]} is offline" for n in lost],
     )
 
 

@@ -6,7 +6,7 @@ opens the log assigns the real directory again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
 from kraftd.metadata.metadata_version import allows_directory_assignment
@@ -46,12 +46,20 @@ class DamagedLogs:
         self._note(hosted)
         return True
 
-    def failed(self, keys: Iterable[TopicPartition]) -> None:
+    def failed(self, keys: Iterable[TopicPartition], offline: Container[str]) -> None:
         """The logs of partitions failed, alone or with their directory: these are offline."""
         for key in keys:
             hosted = self._replicas.get(*key)
             if hosted is not None:
-                self._replicas.failed(key, "its log directory or its log failed")
+                reason = "its log directory or its log failed"
+                if hosted.log is not None:
+                    path = hosted.log.parent
+                    reason = (
+                        f"its log directory {path} is offline"
+                        if path in offline
+                        else f"its log in {path} failed"
+                    )
+                self._replicas.failed(key, reason)
                 self._on_leadership(hosted, hosted)
 
     def opened(self, hosted: Hosted, event: LogOpened) -> None:

@@ -50,5 +50,5 @@ def replace_log(broker: str) -> str:
     """What to do about a log that a broker cannot use; `broker` is the word for that one."""
     return (
         f"stop {broker}, move the partition's directory aside or restore its files, and start {broker}: it "
-        "fetches what it lacks"
+        "fetches what it lacks, if another replica has that"
     )
