@@ -369,8 +369,12 @@ def check_topic_defaults(config: DaemonConfig, findings: Findings) -> None:
 
 
 def check_dedupe_buffer(findings: Findings) -> None:
-    dedupe_bytes = findings.number("log.cleaner.dedupe.buffer.size")
-    holds = dedupe_bytes // findings.number("log.cleaner.threads") > MIN_DEDUPE_BYTES
+    threads, dedupe_bytes = (
+        findings.number("log.cleaner.threads"),
+        findings.number("log.cleaner.dedupe.buffer.size"),
+    )
+    findings.require(threads > 0, "log.cleaner.threads", "must be at least 1")
+    holds = dedupe_bytes // max(threads, 1) > MIN_DEDUPE_BYTES
     why = f"must be more than {MIN_DEDUPE_BYTES} bytes for each of log.cleaner.threads"
     findings.require(holds, "log.cleaner.dedupe.buffer.size", why)
 

@@ -199,6 +199,7 @@ def test_a_misspelt_key_is_refused_with_a_suggestion(load_lines: Load, line: str
         ("controller.quorum.voters=7@", "must be id@host:port, like 1@controller1:9093"),
         ("metadata.log.segment.bytes=100", "must be at least 8388608"),
         ("log.retention.ms=0", "must be at least 1, or -1 for no limit"),
+        ("log.cleaner.threads=0", "must be at least 1"),
     ],
 )
 def test_an_ill_typed_value_is_refused_with_the_accepted_values(
