@@ -6,6 +6,8 @@ Times are in milliseconds, sizes in bytes; -1 is "no limit" where Kafka says so.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeVar
@@ -35,6 +37,12 @@ from kraftd.configdef.node import NodeConfig
 from kraftd.types import Endpoint
 
 T = TypeVar("T")
+
+
+def _absolute(path: str) -> str:
+    """A directory as Kafka names it to clients: from the root, without slashes that mean nothing."""
+    from_root = path if path.startswith("/") else f"{os.getcwd()}/{path}"
+    return re.sub("/+", "/", from_root).rstrip("/") or "/"
 
 
 class NodeKeys:
@@ -385,11 +393,12 @@ class DaemonConfig(
 
     @cached_property
     def log_dirs(self) -> tuple[str, ...]:
-        return self.log_dirs_configured or self.log_dir_configured
+        return tuple(map(_absolute, self.log_dirs_configured or self.log_dir_configured))
 
     @cached_property
     def metadata_log_dir(self) -> str:
-        return self.metadata_log_dir_configured or self.log_dirs[0]
+        configured = self.metadata_log_dir_configured
+        return _absolute(configured) if configured else self.log_dirs[0]
 
     @cached_property
     def metadata_log_segment_bytes(self) -> int:

@@ -41,8 +41,9 @@ def parents(harness: BrokerHarness) -> set[str]:
     return {log.parent for log in harness.directories.logs.values()}
 
 
-def test_a_cordoned_directory_gets_no_new_log__kip1066(tmp_path: Path) -> None:
-    harness = BrokerHarness(tmp_path, broker={"cordoned.log.dirs": f"{PATHS[0]}/"}).run()
+@pytest.mark.parametrize("name", [f"{PATHS[0]}/", PATHS[0].removeprefix("/")], ids=["absolute", "relative"])
+def test_a_cordoned_directory_gets_no_new_log__kip1066(name: str, tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path, broker={"cordoned.log.dirs": name}).run()
     harness.create_topic("t", 4)
     assert parents(harness) == {PATHS[1]} and cordoned(harness) == [True, False]
     assert harness.node.image.brokers[100].cordoned_directories == (IDS[0],)

@@ -61,8 +61,16 @@ def test_the_repositorys_example_file_loads_without_warnings() -> None:
     clients = (Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("LOG", "127.0.0.1", 9094))
     assert config.client_listeners == clients
     assert config.listeners == config.advertised_listeners + config.client_listeners
-    assert config.log_dirs == ("./data",)
+    assert config.log_dirs == (f"{Path.cwd()}/./data",)
     assert config.warnings == ()
+
+
+def test_directories_are_named_to_clients_as_by_kafka(load_lines: Load) -> None:
+    """From the root, so that kafka-log-dirs and kafka-reassign-partitions know them."""
+    config = load_lines(overrides=("log.dirs=/var//a b/, ./c,d/e", "metadata.log.dir=c/"))
+    here = Path.cwd()
+    assert config.log_dirs == ("/var/a b", f"{here}/./c", f"{here}/d/e")
+    assert config.metadata_log_dir == f"{here}/c"
 
 
 def test_an_override_wins_over_the_file(load_lines: Load) -> None:

@@ -7,6 +7,7 @@ heartbeats, and the logs are notified.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from kraftd.broker_node.effects import CordonDirectories
 from kraftd.broker_node.partitions.topic_configs import TopicConfigs
@@ -49,8 +50,9 @@ class Cordoning:
             return False
         self._seen = own
         named = self._named(own.get(CORDONED_LOG_DIRS))
-        paths = frozenset(self.ids if named == {ALL} else named & self.ids.keys())
-        if unknown := sorted(named - self.ids.keys() - {ALL}):
+        found = {one: [path for path in self.ids if _is_named(path, one)] for one in named - {ALL}}
+        paths = frozenset(self.ids if named == {ALL} else chain.from_iterable(found.values()))
+        if unknown := sorted(one for one, its in found.items() if not its):
             text = "cordoned.log.dirs names what is not in log.dirs: it has no effect"
             self._outbox.log("warning", text, directories=unknown)
         if paths == self.paths:
@@ -69,3 +71,8 @@ class Cordoning:
             except InvalidValue:
                 return set()  # only what was set before its type was known
         return {str(one).rstrip("/") for one in value} if isinstance(value, list | tuple) else set()
+
+
+def _is_named(path: str, name: str) -> bool:
+    """Return whether a name is that of a directory; a relative one, as in log.dirs, is its end."""
+    return path == name or (not name.startswith("/") and path.endswith(f"/{name}"))
