@@ -90,6 +90,21 @@ def test_producers_whose_records_were_all_deleted_are_forgotten(clean: bool) -> 
     assert not found.states.entries
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_older_snapshots_of_before_the_log_start_are_removed_too(clean: bool) -> None:
+    disk, found = MemoryDisk(), producers()
+    _, log = new_log(disk)
+    for base_offset in (0, 20):
+        append(log, batch(base_offset, 20))
+        log.roll(NOW_MS, lambda: [SnapshotEntry(RECENT, 0, 4, 19, 0, RECENT_MS, -1, -1)])
+    log.increment_log_start(25)
+    log.remove_oldest(1, NOW_MS)
+    log.flush(NOW_MS, whole=True)
+    assert log.snapshot_offsets() == [20, 40]
+    log = reopened(disk, Found(log_start=25, recovery_point=40, clean=clean), producers=found).log
+    assert (log.snapshot_offsets(), set(found.states.entries)) == ([40], {RECENT})
+
+
 def test_producers_before_the_log_start_are_not_loaded_after_a_truncation() -> None:
     disk, found = MemoryDisk(), producers()
     _, log = new_log(disk)

@@ -372,15 +372,17 @@ class _Opening:
 
     def _load_snapshot(self, at_most: int) -> None:
         """Begin with the newest sound snapshot as of at_most or before; remove all others behind it. As in
-        Kafka, one of the log start or before is removed: its producers have no records any more.
+        Kafka, those of the log start or before are removed: their producers have no records any more.
         """
         assert self._producers is not None
         start = self.log_start
         if self._found.clean and self.segments:
             start = max(start, self.segments[0].base_offset)
+        while self._snapshots and self._snapshots[0] <= start:
+            self._remove_snapshot(self._snapshots.pop(0))
         while self._snapshots:
             offset = self._snapshots[-1]
-            if start < offset <= at_most:
+            if offset <= at_most:
                 try:
                     entries: list[SnapshotEntry] = decode_producers(
                         self._disk.read_bytes(self._files.snapshot_path(offset))
@@ -389,7 +391,7 @@ class _Opening:
                     return
                 except CorruptSnapshot as error:
                     self.report.notes.append(f"{self._files.snapshot_path(offset)}: {error}; it was removed")
-            self._lost_snapshots |= offset > start
+            self._lost_snapshots = True
             self._remove_snapshot(self._snapshots.pop())
         self._producers.load([], self.log_start)
 
