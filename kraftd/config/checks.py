@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -66,6 +67,7 @@ def check(config: DaemonConfig, settings: Settings, findings: Findings) -> Daemo
     for attempt in (
         partial(check_roles, config, findings),
         partial(check_own_id, config, findings),
+        partial(check_directories, config, findings),
         partial(check_listeners, config, settings, findings),
         partial(check_quorum, config, findings),
         partial(check_own_voter, config, findings),
@@ -98,6 +100,15 @@ def check_roles(config: DaemonConfig, findings: Findings) -> None:
     if not roles or not {*roles} <= {"broker", "controller"} or len({*roles}) < len(roles):
         why = "must be controller, broker, or both: process.roles=broker,controller"
         findings.refuse("process.roles", why)
+
+
+def check_directories(config: DaemonConfig, findings: Findings) -> None:
+    """One directory by two names would have an id twice: Kafka does not start either."""
+    names: dict[str, str] = {}
+    for name in (*config.log_dirs, config.metadata_log_dir):
+        before = names.setdefault(os.path.realpath(name), name)
+        if before != name:
+            findings.refuse("log.dirs", f"{before} and {name} are one directory; use one name for it")
 
 
 def check_own_id(config: DaemonConfig, findings: Findings) -> None:

@@ -67,10 +67,16 @@ def test_the_repositorys_example_file_loads_without_warnings() -> None:
 
 def test_directories_are_named_to_clients_as_by_kafka(load_lines: Load) -> None:
     """From the root, so that kafka-log-dirs and kafka-reassign-partitions know them."""
-    config = load_lines(overrides=("log.dirs=/var//a b/, ./c,d/e", "metadata.log.dir=c/"))
+    config = load_lines(overrides=("log.dirs=/var//a b/, ./c,d/e", "metadata.log.dir=e/"))
     here = Path.cwd()
     assert config.log_dirs == ("/var/a b", f"{here}/./c", f"{here}/d/e")
-    assert config.metadata_log_dir == f"{here}/c"
+    assert config.metadata_log_dir == f"{here}/e"
+
+
+@pytest.mark.parametrize("lines", [("log.dirs=c,./c",), ("log.dirs=c,d", "metadata.log.dir=./d")])
+def test_one_directory_has_one_name(load_lines: Load, lines: tuple[str, ...]) -> None:
+    (problem,) = problems(load_lines, *lines)
+    assert problem.endswith("are one directory; use one name for it (controller.properties, line 6)")
 
 
 def test_an_override_wins_over_the_file(load_lines: Load) -> None:
