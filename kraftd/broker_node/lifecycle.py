@@ -76,6 +76,10 @@ NO_CONTROLLER = (
     "it found no active controller. See that a majority of the controllers runs, and that "
     "controller.quorum.bootstrap.servers or controller.quorum.voters names them"
 )
+ANOTHER_PROCESS = (
+    "wait until this broker's former session ends; if this goes on, another process runs under this node.id: "
+    "stop it, or give one of them another id"
+)
 _WHY_NOT_REGISTERED: dict[int | None, str] = {
     None: (
         "the last request got no answer in time. See that the active controller runs and is reached from "
@@ -356,7 +360,8 @@ class BrokerLifecycle:
             error, f"the last answer was {why}. The log of the active controller says why"
         )
         what = "send a heartbeat" if self._is_registered else "register"
-        self._outbox.log("warning", f"the broker could not {what}", error=why, again_in_ms=backoff_ms)
+        more = {"remedy": ANOTHER_PROCESS} if error == ErrorCode.DUPLICATE_BROKER_REGISTRATION else {}
+        self._outbox.log("warning", f"the broker could not {what}", error=why, again_in_ms=backoff_ms, **more)
 
     def _communicate_at_once(self, now_ms: int) -> None:
         self._at_once = self._in_flight

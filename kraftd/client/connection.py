@@ -202,7 +202,8 @@ class Connection:
             what = NO_CONNECTION if context is None else NO_ANSWER
             raise NoAnswer(f"{self.address}: {what}") from None
         except ssl.SSLError as error:
-            raise self._failure(f"TLS: {error.reason or error}") from None
+            why = getattr(error, "verify_message", "") or error.reason or error
+            raise self._failure(f"TLS: {why}") from None
         except OSError as error:
             if context is not None and error.errno is None and not str(error):  # asyncio's error for it
                 raise self._failure(f"{CLOSED} in the TLS handshake; is its listener a TLS one?") from None

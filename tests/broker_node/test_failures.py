@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kraftd.broker_node.lifecycle import ANOTHER_PROCESS
 from kraftd.log.errors import DiskFull, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.alter_partition_reassignments_request import (
@@ -430,8 +431,12 @@ def test_a_killed_broker_registers_within_a_second_of_its_old_sessions_end(tmp_p
         assert waited_ms < 20_000, "not registered"
         after.pass_time(100)
         waited_ms += 100
-    refused = [fields["error"] for _, _, fields in after.broker_lines.all if "again_in_ms" in fields]
-    assert set(refused) == {"DUPLICATE_BROKER_REGISTRATION"}
+    refused = [
+        (fields["error"], fields["remedy"])
+        for _, _, fields in after.broker_lines.all
+        if "again_in_ms" in fields
+    ]
+    assert set(refused) == {("DUPLICATE_BROKER_REGISTRATION", ANOTHER_PROCESS)}
     session_ms = after.config.broker_session_timeout_ms
     assert session_ms - 1_000 < waited_ms <= session_ms + 1_200
 
