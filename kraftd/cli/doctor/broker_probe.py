@@ -13,6 +13,7 @@ from kraftd.cli.doctor.judge_cluster import (
     judge_directories,
     judge_endpoint,
     judge_partitions,
+    judge_reassignments,
     judge_registered,
 )
 from kraftd.cli.doctor.judge_leaderless import brokers_with_lost_disk, judge_leaderless
@@ -64,6 +65,7 @@ async def probe_brokers(
         *judge_directories(image),
         *judge_leaderless(image, offline),
         *judge_partitions(surveyed),
+        *judge_reassignments(image),
         *judge_replicas(image, behind, seen),
         *judge_throttles(image, surveyed),
         *(

@@ -93,6 +93,24 @@ def judge_partitions(found: Survey) -> Iterator[Finding]:
         yield ok("partitions", "cluster", "each partition has a leader, and all replicas are in sync")
 
 
+def judge_reassignments(image: Image) -> Iterator[Finding]:
+    """Reassignments that never end: they wait for a replica that they also remove.
+
+    They come from a plan that takes back what the plan before it was still adding. Kafka's controllers and
+    kraftd's go on waiting then.
+    """
+    endless = Group()
+    for topic_id, index in image.reassigning_partitions():
+        topic = image.topics[topic_id]
+        state = topic.partitions[index]
+        if set(state.adding_replicas).intersection(state.removing_replicas):
+            endless.add(topic, index, state)
+    if endless.count:
+        what = "being reassigned without an end, because the same replica is added and removed"
+        remedy = "kafka-reassign-partitions.sh --cancel with their plan; --execute it again if need be"
+        yield warning("partitions", "cluster", _counted(endless, what), remedy)
+
+
 def judge_endpoint(
     broker_id: int, endpoint: Endpoint, answer: Answer, *, is_own: bool, is_fenced: bool = False
 ) -> Finding:

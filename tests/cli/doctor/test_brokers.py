@@ -10,6 +10,7 @@ from kraftd.cli.doctor.judge_cluster import (
     judge_directories,
     judge_endpoint,
     judge_partitions,
+    judge_reassignments,
     judge_registered,
 )
 from kraftd.cli.doctor.judge_leaderless import brokers_with_lost_disk, judge_leaderless
@@ -110,6 +111,18 @@ def test_partitions_without_a_leader_and_with_too_few_replicas_are_named() -> No
             "acks=all: t-0",
         ),
     ]
+
+
+def test_a_reassignment_that_removes_what_it_adds_is_named__kip455() -> None:
+    moves = [partition(index, 1, (1, 2, 3), replicas=(1, 2, 3)) for index in range(3)]
+    moves[1].adding_replicas = (3,)
+    moves[2].adding_replicas, moves[2].removing_replicas = (3,), (2,)
+    image = image_of(broker(1), broker(2), broker(3), *moves)
+    assert list(judge_reassignments(image)) == []
+    moves[1].removing_replicas = (3,)
+    image = image_of(broker(1), broker(2), broker(3), *moves)
+    text = "1 partition being reassigned without an end, because the same replica is added and removed: t-1"
+    assert shown(list(judge_reassignments(image))) == [(Level.WARNING, "cluster", text)]
 
 
 def test_a_partition_without_a_leader_names_the_disk_or_the_broker_that_it_waits_for() -> None:
