@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.broker_node.effects import ReplaceLog
 from kraftd.log.errors import DiskFull, StorageFailure
 from kraftd.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
@@ -291,6 +292,23 @@ def test_a_directory_that_fails_during_a_move_takes_only_the_future_log__kip858(
     harness.wire.is_cut_off = False
     harness.pass_time(5_000)
     assert harness.produce("t", records(1)).error_code == 0
+    assert assigned(harness) == IDS[PATHS.index(present)]
+
+
+def test_a_future_log_of_a_failed_directory_replaces_no_other__kip858(
+    harness: BrokerHarness,
+) -> None:
+    present, target = harness.directories.logs[KEY].parent, other(harness)
+    harness.produce("t", records(5))
+    harness.wire.is_cut_off = True
+    move(harness, target)
+    harness.pass_time(200)
+    harness.directories.fail(target, StorageFailure("the disk is gone"))
+    harness.executor.futures.replace(ReplaceLog(*KEY))  # the controller had accepted the new directory
+    harness.timer.run_soon()
+    harness.wire.is_cut_off = False
+    harness.pass_time(5_000)
+    assert harness.directories.logs[KEY].parent == present and not harness.executor.futures.has_any
     assert assigned(harness) == IDS[PATHS.index(present)]
 
 

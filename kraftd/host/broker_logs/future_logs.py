@@ -254,6 +254,8 @@ class FutureLogs:
             hosted, log = self._hosted(move.key), self._directories.logs.get(move.key)
             if hosted is None or hosted.partition is None or hosted.is_truncating or log is None:
                 return
+            if self._directories.futures.get(move.key) is not move.log:
+                return  # its directory failed: the next look says so
             if move.future is None:
                 self._start(move, hosted.partition)
             elif not self._copy(move, move.future, hosted.partition, log):
