@@ -312,6 +312,30 @@ def test_a_future_log_of_a_failed_directory_replaces_no_other__kip858(
     assert assigned(harness) == IDS[PATHS.index(present)]
 
 
+def test_a_future_log_that_is_being_flushed_keeps_its_name_until_then__kip113(harness: BrokerHarness) -> None:
+    target = other(harness)
+    harness.produce("t", records(5))
+    harness.wire.is_cut_off = True
+    move(harness, target)
+    harness.pass_time(200)
+    harness.produce("t", records(2))
+    harness.pass_time(1_000)
+    future = harness.directories.futures[KEY]
+    assert (future.log_end, future.recovery_point) == (7, 5)
+    harness.threads.held = []
+    harness.directories.resources.unflushed[future] = None
+    harness.executor.logs.flush()
+    harness.executor.futures.replace(ReplaceLog(*KEY))  # the controller had accepted the new directory
+    harness.timer.run_soon()
+    assert harness.directories.futures == {KEY: future}
+    run_held(harness)
+    assert future.recovery_point == 7
+    harness.threads.held = None
+    harness.wire.is_cut_off = False
+    harness.pass_time(5_000)
+    assert harness.directories.logs[KEY] is future and not harness.directories.offline
+
+
 def test_a_move_to_a_full_disk_goes_on_when_there_is_room__kip113(harness: BrokerHarness) -> None:
     target = other(harness)
     harness.produce("t", records(5, producer_id=7, producer_epoch=0, base_sequence=0))

@@ -387,7 +387,7 @@ class FutureLogs:
 
     def _caught_up(self, move: Move, log: DataLog) -> bool:
         """Flush, report, or replace; return whether there is more to do at once."""
-        if move.has_failed:
+        if move.has_failed or move.log.is_flushing:  # then the next look goes on
             return False
         durable_to = log.recovery_point if move.was_flushed else log.log_end
         if move.log.recovery_point < durable_to:
@@ -405,7 +405,7 @@ class FutureLogs:
         except StorageError as error:
             self._fail(move, error)
             return
-        if job is None:  # one runs already: the next look goes on
+        if job is None:
             return
         move.is_busy = True
         flushed, failed = partial(self._flushed, move, job), partial(self._not_flushed, move, job)

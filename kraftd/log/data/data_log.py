@@ -182,6 +182,11 @@ class DataLog(LogState):
         last_names = (directory, self.parent) if begun else ()
         return FlushJob(self._resources.disk, end, first_names, replaced, files, last_names)
 
+    @property
+    def is_flushing(self) -> bool:
+        """Return whether a flush is under way. It knows the files by their present names."""
+        return self._flush_limit >= 0
+
     def end_flush(self, job: FlushJob, now_ms: int, failure: StorageError | None = None) -> None:
         """Account for a flush that ended: the recovery point moves, or the log fails (but for DiskFull)."""
         limit, self._flush_limit = self._flush_limit, -1
