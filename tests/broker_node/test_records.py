@@ -464,6 +464,23 @@ def test_offsets_are_listed_by_name_and_by_time(harness: BrokerHarness) -> None:
     assert list_offset(harness, -1, "unknown").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_offsets_of_a_topic_are_listed_together_wherever_they_are_named(harness: BrokerHarness) -> None:
+    harness.create_topic("wide", 3)
+    harness.produce("wide", records(2), index=2)
+    named = (("wide", (0, 1)), ("t", ()), ("none", (0,)), ("wide", (2, 1)))
+    topics = [
+        ListOffsetsTopic(name, [ListOffsetsPartition(index, -1, -1) for index in indexes])
+        for name, indexes in named
+    ]
+    answer = harness.client_ask(ApiKey.LIST_OFFSETS, 7, ListOffsetsRequest(-1, 0, topics))
+    listed = [
+        (topic.name, [(one.partition_index, one.error_code, one.offset) for one in topic.partitions])
+        for topic in answer.topics
+    ]
+    repeated, unknown = ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert listed == [("wide", [(0, 0, 0), (1, repeated, -1), (2, 0, 2)]), ("none", [(0, unknown, -1)])]
+
+
 def test_offsets_of_many_partitions_are_searched_in_several_callbacks(harness: BrokerHarness) -> None:
     harness.create_topic("wide", 250)
     harness.produce("wide", records(2), index=249)

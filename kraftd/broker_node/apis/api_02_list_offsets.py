@@ -1,10 +1,10 @@
 """ListOffsets (2), v1-11: offsets of partitions that this broker leads, by a name for them or by time.
 
 Authorization: DESCRIBE on the topic, of followers too. Sent by: consumers, followers and admin
-clients. Answered at once; a time is looked up in the log by a thread. Errors, per partition:
-TOPIC_AUTHORIZATION_FAILED; INVALID_REQUEST, once, for one that is named repeatedly; UNSUPPORTED_VERSION for a
-kind of offset that the version does not have; UNKNOWN_TOPIC_OR_PARTITION, and those of
-`kraftd.partition.reading.list_offset`.
+clients. Answered at once, each topic once, none without partitions; a time is looked up in the log by a
+thread. Errors, per partition: TOPIC_AUTHORIZATION_FAILED; INVALID_REQUEST, once, for one that is named
+repeatedly; UNSUPPORTED_VERSION for a kind of offset that the version does not have;
+UNKNOWN_TOPIC_OR_PARTITION, and those of `kraftd.partition.reading.list_offset`.
 """
 
 from __future__ import annotations
@@ -61,9 +61,13 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
             counts[topic.name, one.partition_index] += 1
             if pace.spent(ROW_US):
                 yield
+    by_name: dict[str, ListOffsetsTopicResponse] = {}  # of the topics that the client may describe
     for topic in request.topics:
         allowed = describing.allows(topic.name)
         answers = ListOffsetsTopicResponse(topic.name)
+        if allowed:
+            answers = by_name.setdefault(topic.name, answers)
+        is_new = not answers.partitions
         for one in topic.partitions:
             answer = ListOffsetsPartitionResponse(one.partition_index)
             key = topic.name, one.partition_index
@@ -85,7 +89,8 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
             answers.partitions.append(answer)
             if pace.spent(PARTITION_US):
                 yield
-        response.topics.append(answers)
+        if is_new and (answers.partitions or not allowed):
+            response.topics.append(answers)
         if pace.spent(describing.cost_us):
             yield
     describing.end()
