@@ -13,6 +13,7 @@ from kraftd.answers.operations import DECISION_US
 from kraftd.ground.pace import MAX_SLICE_WORK_US
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.messages.fetch_request import ReplicaState
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -194,6 +195,14 @@ def test_listing_offsets_requires_describe(harness: ClientHarness, authorizer: S
     assert error() == DENIED
     grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.DESCRIBE))
     assert error() == 0
+
+
+def test_an_unknown_type_of_resource_refuses_a_whole_request_for_configs(harness: ClientHarness) -> None:
+    named = [DescribeConfigsResource(type, name) for type, name in ((2, "a"), (2, METADATA_TOPIC), (4, "1"))]
+    for unknown, codes in (([], {DENIED, 31}), ([DescribeConfigsResource(5, "x")], {42})):
+        request = DescribeConfigsRequest([*named, *unknown])
+        answer = harness.client_ask(ApiKey.DESCRIBE_CONFIGS, 4, request)
+        assert {one.error_code for one in answer.results} == codes
 
 
 def test_denials_precede_the_refusals_of_kip630(

@@ -135,7 +135,7 @@ def test_unknown_topics_are_refused_and_not_created(harness: ClientHarness) -> N
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
     ]
-    request = MetadataRequest([MetadataRequestTopic(bytes(15) + b"\x09", None)])
+    request = MetadataRequest([MetadataRequestTopic(bytes(15) + b"\x09", name) for name in (None, "t", "u")])
     (topic,) = harness.client_ask(ApiKey.METADATA, 13, request).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert "new" not in harness.node.image.topic_names()

@@ -135,7 +135,7 @@ class DescribedTopics:
         """The topics that the request names, by name or by id; raises Refusal(INVALID_REQUEST)."""
         found, of_log = [], 0
         requested_topics = self._call.message.topics
-        times = yield from count_in_slices(requested_topics, _name_and_id, self._pace)
+        times = yield from count_in_slices(requested_topics, _identity, self._pace)
         for requested in requested_topics:
             if self._pace.spent(1):
                 yield
@@ -144,7 +144,7 @@ class DescribedTopics:
                 raise Refusal(ErrorCode.INVALID_REQUEST)
             if requested.name is None and requested.topic_id == ZERO_UUID:
                 raise Refusal(ErrorCode.INVALID_REQUEST)
-            if not times.take(_name_and_id(requested)):
+            if not times.take(_identity(requested)):
                 continue  # described once, however often it is named
             topic = yield from self._named(requested.name, requested.topic_id)
             found.append(topic)
@@ -211,8 +211,9 @@ class DescribedTopics:
         topic.topic_authorized_operations = allowed_operations(node, call, type, name)
 
 
-def _name_and_id(topic: MetadataRequestTopic) -> tuple[str | None, bytes]:
-    return topic.name, topic.topic_id
+def _identity(topic: MetadataRequestTopic) -> tuple[str | None, bytes]:
+    """What a topic is looked up by: its id or, if it has none, its name."""
+    return (topic.name, ZERO_UUID) if topic.topic_id == ZERO_UUID else (None, topic.topic_id)
 
 
 def may_describe(node: AnsweringNode, call: Call, name: str) -> bool:

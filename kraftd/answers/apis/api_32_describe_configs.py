@@ -3,8 +3,8 @@
 Authorization: DESCRIBE_CONFIGS on the topic, the group or the cluster. Sent by: admin clients. Answered once
 what it shows is committed. The metadata topic has `cleanup.policy=snapshot` (KIP-630) and, for tools that
 compare it with the replicas in sync, `min.insync.replicas`. Errors, per resource:
-UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST,
-INVALID_TOPIC_EXCEPTION.
+UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST (all
+of them, if one is of an unknown type), INVALID_TOPIC_EXCEPTION.
 Differs from a broker: the static defaults are those of this node's file; a broker's own configs are asked of
 the broker.
 """
@@ -19,7 +19,7 @@ from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.nodes import metadata_partition
 from kraftd.answers.unread_denials import HIDDEN_CONFIGS
 from kraftd.answers.unread_denials import unread as unread
-from kraftd.controller.configs.description import describe_configs
+from kraftd.controller.configs.description import DESCRIBED, describe_configs
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -54,7 +54,14 @@ def describe(node: AnsweringNode, call: Call) -> Slices[DescribeConfigsResponse]
     results: list[DescribeConfigsResult] = []
     others: list[DescribeConfigsResource] = []
     places: list[int] = []  # of their results
-    pace, permissions = Pace(), Permissions(node, call)
+    pace = Pace()
+    for resource in request.resources:
+        if resource.resource_type not in DESCRIBED:  # refuses the whole request
+            decision = yield from describe_configs.begin(node.view.context, request)
+            return decision.answer
+        if pace.spent(1):
+            yield
+    permissions = Permissions(node, call)
     serves_log = node.settings.serves_metadata_topic
     for resource in request.resources:
         error = permissions.denial(resource)
