@@ -13,6 +13,11 @@ from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceT
 from kraftd.broker_node.apis.api_00_produce import ATTRIBUTES_LOW_AT
 from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kraftd.messages.produce_request import ProduceRequest
 from kraftd.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
@@ -30,6 +35,7 @@ from kraftd.requests.events import FramesReceived
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.wire.api import ApiKey
+from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request
 from tests.broker_node.harness import AT, CONNECTION, BrokerHarness, records
@@ -63,6 +69,19 @@ def test_two_phases_need_a_right_of_their_own__kip939(
     request = InitProducerIdRequest("id", 60_000, enable2_pc=True)
     answer = harness.client_ask(ApiKey.INIT_PRODUCER_ID, 6, request)
     assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def test_batches_of_coordinators_have_the_sequences_of_stock_ones(harness: BrokerHarness) -> None:
+    commit = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 1)])
+    slots = [
+        harness.client_send(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("id", 60_000)),
+        harness.client_send(ApiKey.OFFSET_COMMIT, 9, OffsetCommitRequest("g", topics=[commit])),
+    ]
+    harness.pass_time(100)
+    assert all(harness.response(slot) is not None for slot in slots)
+    for topic, sequence in (("__transaction_state", -1), ("__consumer_offsets", 0)):
+        (batch,) = iter_batches(harness.read(topic).records)
+        assert (batch.header.producer_id, batch.header.base_sequence) == (-1, sequence)
 
 
 @pytest.mark.parametrize("producer", [(-1, -1), (-1, 0), (7, -1)])

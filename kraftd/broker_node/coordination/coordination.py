@@ -110,11 +110,13 @@ class CoordinatingNode(Protocol):
 
 class Coordination:
     """Drives a coordinator; `node` performs what it wants. `topic` is the coordinator's, `content` what it
-    keeps, for the log. codec: with which its records are compressed, by Kafka's number.
+    keeps, for the log. `base_sequence` is that of its batches, as Kafka's coordinator writes it. codec: with
+    which its records are compressed, by Kafka's number.
     """
 
     topic: ClassVar[str]
     content: ClassVar[str]
+    base_sequence: ClassVar[int] = 0
 
     def __init__(self, node: CoordinatingNode, coordinator: Shards[Any], codec: int = 0) -> None:
         self._shards = coordinator
@@ -262,7 +264,7 @@ class Coordination:
             attributes=self._codec | (TRANSACTIONAL if effect.producer_id >= 0 else 0),
             producer_id=effect.producer_id,
             producer_epoch=effect.producer_epoch,
-            base_sequence=0,  # as Kafka's coordinators have it
+            base_sequence=self.base_sequence,
         )
         self._append_batch(effect, data, len(effect.records), guard=effect.guard)
 

@@ -39,6 +39,7 @@ from kraftd.messages.write_txn_markers_response import WriteTxnMarkersResponse
 from kraftd.types import TRANSACTIONS_TOPIC
 from kraftd.wire.error_code import ErrorCode, error_of
 from kraftd.wire.message import Message
+from kraftd.wire.records import NO_SEQUENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +58,7 @@ class TransactionCoordination(Coordination):
 
     topic = TRANSACTIONS_TOPIC
     content = "transactional ids"
+    base_sequence = NO_SEQUENCE
 
     def __init__(
         self,
