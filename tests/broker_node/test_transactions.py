@@ -230,3 +230,18 @@ def test_batches_wait_for_those_of_their_connection_that_are_verified_again__kip
     ]
     harness.pass_time(100)
     assert [code(harness.response(slot)) for slot in slots] == [0, 0, 0]
+
+
+def test_aborted_transactions_are_listed_as_far_as_the_records_of_an_answer(harness: BrokerHarness) -> None:
+    own = init_producer(harness)
+    for epoch in range(3):
+        slot = harness.client_send(ApiKey.PRODUCE, 12, transactional(harness, own.producer_id, epoch))
+        harness.pass_time(100)
+        assert not code(harness.response(slot))
+        slot = step(harness, ApiKey.END_TXN, 5, EndTxnRequest("id", own.producer_id, epoch, False))
+        harness.pass_time(100)
+        assert not harness.response(slot).error_code
+    for offset, max_bytes, aborted in ((0, 1 << 25, [0, 3, 6]), (0, 1, [0]), (2, 1, [0]), (4, 1, [3])):
+        data = harness.read("t", offset, max_bytes=max_bytes, isolation_level=1)
+        assert len(data.records)
+        assert [one.first_offset for one in data.aborted_transactions] == aborted

@@ -8,6 +8,8 @@ from functools import partial
 from kraftd.broker_node.effects import ReadForShares, ShareRead
 from kraftd.broker_node.events import ShareRecords, SharesRead
 from kraftd.ground.event import Event
+from kraftd.ground.pace import Pace, at_once
+from kraftd.host.broker_logs.aborted import aborted_among
 from kraftd.host.broker_logs.broker_logs import BrokerLogs
 from kraftd.host.ports import Ports
 from kraftd.log.data.data_log import DataLog
@@ -116,7 +118,7 @@ def records_of(log: DataLog, read: ShareRead, data: bytes | memoryview) -> Share
     """The records, with the aborted transactions in them if they are wanted. Raises CorruptStorage."""
     if not read.wants_aborted or not len(data):
         return ShareRecords(data)
-    aborted = log.aborted_transactions(read.offset, read.end_offset)
+    aborted = at_once(aborted_among(log, read.offset, data, Pace()))
     return ShareRecords(data, tuple((one.producer_id, one.first_offset) for one in aborted))
 
 

@@ -28,6 +28,7 @@ from kraftd.broker_node.events import AppendsEnded
 from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
 from kraftd.ground.pace import ROW_US, Pace, Slices
+from kraftd.host.broker_logs.aborted import aborted_among
 from kraftd.host.broker_logs.broker_logs import BrokerLogs, Schedules
 from kraftd.host.broker_logs.future_logs import FutureLogs
 from kraftd.host.broker_logs.log_cleaning import LogCleaning
@@ -465,7 +466,7 @@ class BrokerExecutor(AnsweringExecutor):
             if read.topic_id == METADATA_TOPIC_ID:
                 found[at] = yield from redacted_batches(found[at])
             elif read.partition.aborted_transactions is not None and len(found[at]):
-                self._add_aborted(read)
+                yield from self._add_aborted(read, found[at], pace)
                 if pace.spent(READ_US):
                     yield
         if not self.wire.is_open(effect.call.connection_id):
@@ -480,13 +481,13 @@ class BrokerExecutor(AnsweringExecutor):
             self.node.records_sent(effect.call, effect.reads[some], records[some])
         return (yield from effect.fill_in_slices(records))
 
-    def _add_aborted(self, read: RecordsOf) -> None:
+    def _add_aborted(self, read: RecordsOf, data: Buffer, pace: Pace) -> Slices[None]:
         """Add the aborted transactions of what a read_committed fetch gets."""
         log = self._log_of(read)
         if log is None:
             return
         try:
-            aborted = log.aborted_transactions(read.offset, read.end_offset)
+            aborted = yield from aborted_among(log, read.offset, data, pace)
         except StorageError as error:
             self._unreadable(read, error)
             return
