@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kraftd.log.data.resources import Deletion, LogResources
 from kraftd.log.data.segment import DataSegment
-from kraftd.log.data.transaction_index import AbortedTransaction, decode_aborted, encode_aborted
+from kraftd.log.data.transaction_index import (
+    ENTRY_BYTES,
+    AbortedTransaction,
+    count_ended_before,
+    encode_aborted,
+    iter_aborted,
+)
 from kraftd.log.disk import write_whole
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import decode_epochs
@@ -112,6 +118,7 @@ class LogFiles(NamedTuple):
         """
         if not aborted:
             return
+        segment.has_aborted = True
         path = segment.path(self.directory, TRANSACTION_INDEX_SUFFIX)
         file = self.resources.files.get(path, create=True)
         size_bytes = file.size_bytes()
@@ -121,15 +128,23 @@ class LogFiles(NamedTuple):
             file.truncate(size_bytes)
             raise
 
+    def has_aborted(self, segment: DataSegment) -> bool:
+        """Return whether a segment has a transaction index. Asked by the thread that appends, alone."""
+        if segment.has_aborted:
+            path = segment.path(self.directory, TRANSACTION_INDEX_SUFFIX)
+            segment.has_aborted = self.resources.disk.exists(path)
+        return segment.has_aborted
+
     def cut_aborted(self, segment: DataSegment, end_offset: int) -> None:
         """Remove the transactions that end at or past end_offset."""
-        kept = 0
-        for aborted in self._aborted_of(segment):
-            if aborted.last_offset >= end_offset:
-                path = segment.path(self.directory, TRANSACTION_INDEX_SUFFIX)
-                self.resources.files.get(path).truncate(kept)
-                return
-            kept += len(encode_aborted(aborted))
+        path = segment.path(self.directory, TRANSACTION_INDEX_SUFFIX)
+        try:
+            data = self.resources.disk.read_bytes(path)
+        except FileNotFoundError:
+            return
+        kept_bytes = count_ended_before(data, end_offset) * ENTRY_BYTES
+        if kept_bytes < len(data):
+            self.resources.files.get(path).truncate(kept_bytes)
 
     def aborted(
         self, segments: Sequence[DataSegment], start_offset: int, end_offset: int
@@ -140,20 +155,21 @@ class LogFiles(NamedTuple):
         """
         found = []
         for segment in segments:
-            for aborted in self._aborted_of(segment):
-                if aborted.last_offset >= start_offset and aborted.first_offset < end_offset:
+            for aborted in self._aborted_of(segment, start_offset):
+                if aborted.first_offset < end_offset:
                     found.append(aborted)
                 if aborted.last_stable_offset >= end_offset:
                     return found
         return found
 
-    def _aborted_of(self, segment: DataSegment) -> list[AbortedTransaction]:
+    def _aborted_of(self, segment: DataSegment, start_offset: int) -> Iterator[AbortedTransaction]:
+        """The transactions of a segment that end at or past start_offset."""
         path = segment.path(self.directory, TRANSACTION_INDEX_SUFFIX)
         try:
             data = self.resources.disk.read_bytes(path)
         except FileNotFoundError:
-            return []
-        return decode_aborted(data, path, segment.base_offset)
+            return iter(())
+        return iter_aborted(data, path, segment.base_offset, count_ended_before(data, start_offset))
 
     # --- files of the whole log ---
 

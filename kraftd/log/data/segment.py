@@ -52,7 +52,8 @@ class DataSegment:
     """One segment. directory is passed to what touches its files, since all segments of a partition share it.
 
     index: the entries that are not in the files yet; None of a segment that nothing is appended to. -1 of
-    offset_entries: the files were not looked at yet.
+    offset_entries: the files were not looked at yet. has_aborted: False once it is known that it has no
+    transaction index.
     """
 
     __slots__ = (
@@ -62,6 +63,7 @@ class DataSegment:
         "base_offset",
         "created_ms",
         "end_position",
+        "has_aborted",
         "index",
         "jitter_ms",
         "offset_entries",
@@ -78,6 +80,7 @@ class DataSegment:
         self.index: SegmentIndex | None = None
         self.offset_entries = -1
         self.time_entries = -1
+        self.has_aborted = True
         self._first_timestamp_ms: int | None = None
         self._max_time: tuple[int, int] | None = None
         # What was found last in the file, for a fetch asks thrice; or where the last read ended, for most go

@@ -513,6 +513,26 @@ def test_aborted_transactions_are_found_by_the_offsets_that_are_read() -> None:
     assert log.aborted_transactions(0, 9) == [one]
 
 
+def test_segments_without_aborted_transactions_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, log = new_log()
+    for offset in range(4):
+        append(log, batch(offset))
+        log.roll(NOW_MS)
+    append(log, batch(4))
+    looks: list[str] = []
+    exists = disk.exists
+    monkeypatch.setattr(disk, "exists", lambda path: looks.append(path) or exists(path))
+    for start in (0, 2, 0):
+        assert log.aborted_transactions(start, 5) == []
+    assert len(looks) == len(log.segments)
+    late = AbortedTransaction(7, 1, 5, 6)
+    append(log, batch(5), aborted=[late])
+    assert log.aborted_transactions(1, 2) == [late], "its marker is in another segment"
+    log.truncate_to(4, NOW_MS)
+    append(log, batch(4), aborted=[AbortedTransaction(7, 1, 4, 5)])
+    assert log.aborted_transactions(1, 2) == [AbortedTransaction(7, 1, 4, 5)]
+
+
 def test_a_new_segment_gets_a_snapshot_of_the_producers_before_it() -> None:
     disk, log = new_log()
     entry = SnapshotEntry(1, 0, 4, 5, 4, 1000, -1, -1)

@@ -10,7 +10,13 @@ import pytest
 from kraftd.log.data.log_files import LogFiles
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.segment import DataSegment
-from kraftd.log.data.transaction_index import AbortedTransaction, decode_aborted, encode_aborted
+from kraftd.log.data.transaction_index import (
+    AbortedTransaction,
+    count_ended_before,
+    decode_aborted,
+    encode_aborted,
+    iter_aborted,
+)
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CorruptStorage
 from kraftd.log.memory_disk import MemoryDisk
@@ -101,6 +107,16 @@ def test_a_torn_entry_of_a_transaction_is_left_out_and_a_strange_one_is_damage()
         decode_aborted(data, "/f", 13)
     with pytest.raises(CorruptStorage, match="/f, byte 34: an entry of version 256"):
         decode_aborted(encode_aborted(entries[0]) + b"\1" + data[1:], "/f", 0)
+
+
+def test_of_many_aborted_transactions_only_those_behind_an_offset_are_decoded() -> None:
+    data = b"".join(encode_aborted(AbortedTransaction(5, 2 * at, 2 * at + 1, 2 * at + 2)) for at in range(99))
+    for offset, count in ((0, 0), (1, 0), (2, 1), (99, 49), (100, 50), (197, 98), (198, 99)):
+        assert count_ended_before(data + data[:7], offset) == count
+        assert [one.first_offset for one in iter_aborted(data, "/f", 0, count)] == list(
+            range(2 * count, 198, 2)
+        )
+    assert next(iter_aborted(data[: 34 * 60] + b"\1" * 34, "/f", 0, 59)).first_offset == 118
 
 
 def test_a_segment_stays_if_what_was_cleaned_of_it_has_gone() -> None:
