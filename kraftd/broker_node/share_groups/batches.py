@@ -69,7 +69,7 @@ class BatchesRead:
     def add(self, found: ShareRecords) -> Slices[None]:
         """Take what was read. Raises CorruptBatch."""
         pace, at = Pace(), 0
-        self.aborted = [*self.aborted, *(one for one in found.aborted if one not in self.aborted)]
+        self.aborted = tuple(dict.fromkeys((*self.aborted, *found.aborted)))
         self._is_done = not len(found.data)
         while at < len(found.data) and not self._is_done:
             headers, _, reason = ENGINE.batch_headers(found.data, at, HEADERS_AT_ONCE, False)
