@@ -18,6 +18,9 @@ def aborted_among(log: DataLog, offset: int, data: Buffer, pace: Pace) -> Slices
     A read may end long before what it asked for: its limits are those of bytes and of a segment. Raises
     CorruptStorage.
     """
+    segments = log.segments_with_aborted(offset)
+    if not segments:
+        return []
     at, end_offset = 0, offset
     while at < len(data):
         headers, at, _ = ENGINE.batch_headers(data, at, _HEADERS_AT_ONCE, False)
@@ -26,4 +29,4 @@ def aborted_among(log: DataLog, offset: int, data: Buffer, pace: Pace) -> Slices
         end_offset = headers[-1].next_offset
         if pace.spent(len(headers) // _HEADERS_A_US):
             yield
-    return log.aborted_transactions(offset, end_offset)
+    return log.files.aborted(segments, offset, end_offset)

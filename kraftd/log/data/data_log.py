@@ -332,9 +332,7 @@ class DataLog(LogState):
 
         Raises CorruptStorage.
         """
-        first = max(0, self._at(start_offset))
-        segments = [one for one in self._segments[first:] if self.files.has_aborted(one)]
-        return self.files.aborted(segments, start_offset, end_offset)
+        return self.files.aborted(self.segments_with_aborted(start_offset), start_offset, end_offset)
 
     # --- truncation and deletion ---
 

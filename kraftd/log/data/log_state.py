@@ -160,6 +160,11 @@ class LogState:
         largest_ms = segment.max_time(directory, self.opened)[0]
         return self._resources.disk.modified_ms(segment.path(directory)) if largest_ms < 0 else largest_ms
 
+    def segments_with_aborted(self, offset: int) -> list[DataSegment]:
+        """The segments, from that of an offset on, in which transactions end that were aborted."""
+        files = self.files
+        return [one for one in self._segments[max(0, self._at(offset)) :] if files.has_aborted(one)]
+
     def snapshot_offsets(self) -> list[int]:
         """The offsets of the snapshots of producers, ascending."""
         return self.files.snapshot_offsets()
