@@ -96,7 +96,7 @@ class DataLog(LogState):
             lambda: segment.writable_index(self.settings.index_interval_bytes, self.directory, self.opened)
         )
         self._write(segment, views, batches[0].base_offset, aborted)
-        epoch = -1 if self._epochs is None else self._epochs.latest
+        epoch = -1
         for batch in batches:
             if batch.leader_epoch != epoch:
                 epoch = batch.leader_epoch

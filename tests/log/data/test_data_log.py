@@ -619,6 +619,14 @@ def operations_of_a_close(disk: MemoryDisk, log: DataLog) -> int:
     return disk.operations - before
 
 
+def test_an_epoch_begins_with_its_first_record_though_it_was_noted_behind_it() -> None:
+    """So does Apache Kafka's cache of epochs."""
+    _, log = new_log()
+    log.assign_epoch(72, 50)
+    append(log, batch(0, epoch=72))
+    assert log.epochs.entries == [(72, 0)]
+
+
 def test_a_stop_writes_nothing_of_a_log_without_records() -> None:
     """A broker may have a hundred thousand such, each with the epoch of its leader."""
     disk, log = new_log()
