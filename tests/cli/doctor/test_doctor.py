@@ -288,8 +288,3 @@ def test_the_table_lists_the_worst_findings_first_and_counts_them(tmp_path: Path
     assert lines[0].split() == ["LEVEL", "AREA", "WHERE", "FINDING", "REMEDY"]
     assert lines[1].startswith("problem") and "cluster.id is missing" in lines[1]
     assert lines[-1].startswith("Found: problem 1, warning 0,")
-
-
-def test_a_call_without_a_target_is_a_usage_error() -> None:
-    done = run("doctor")
-    assert done.code == 2 and "--config FILE, --bootstrap HOST:PORT, or both" in done.err
