@@ -12,7 +12,7 @@ import time
 from bench.coordinator_client import COMMIT_VERSION, Member, commit_of, until_served
 from bench.figures import Figures
 from bench.replica_cluster import GIVE_UP_S, ReplicaCluster, replica_cluster
-from kraftd.groups.java_hashes import partition_for
+from kraftd.ground.java_hashes import partition_for
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraftd.messages.offset_fetch_request import (
     OffsetFetchRequest,

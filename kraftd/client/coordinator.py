@@ -13,7 +13,7 @@ from kraftd.client.cluster import Cluster, Pause, why_without_leader
 from kraftd.client.connection import Connection
 from kraftd.client.failures import ClientFailure, NoAnswer, Refused, Unreachable
 from kraftd.client.metadata_cache import UNKNOWN_EPOCH, Partition, partition_of
-from kraftd.groups.java_hashes import partition_for
+from kraftd.ground.java_hashes import partition_for
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.find_coordinator_response import FindCoordinatorResponse
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic

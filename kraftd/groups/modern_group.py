@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Generic, Protocol, TypeVar
 
+from kraftd.ground.java_hashes import timeline_order
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
-from kraftd.groups.java_hashes import timeline_order
 from kraftd.groups.timeline import Timeline
 from kraftd.messages.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
 from kraftd.messages.consumer_group_target_assignment_member_value import (

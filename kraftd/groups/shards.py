@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
+from kraftd.ground.java_hashes import partition_for
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call
 from kraftd.groups.deadlines import Alarm
@@ -20,7 +21,6 @@ from kraftd.groups.events import (
     RecordsAppended,
     RecordsRead,
 )
-from kraftd.groups.java_hashes import partition_for
 from kraftd.groups.shard import Shard, ShardStatus
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.broker_node.effects import ReadPartition
-from kraftd.groups.java_hashes import partition_for
+from kraftd.ground.java_hashes import partition_for
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_groups_response import ListGroupsResponse

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftd.ground.java_hashes import hash_map_order, partition_for, string_hash
 from kraftd.groups.batches import BATCH_BYTES, Batches, size_of
 from kraftd.groups.call import Call
 from kraftd.groups.config import GroupConfig
@@ -26,7 +27,6 @@ from kraftd.groups.events import (
     RecordsAppended,
     RecordsRead,
 )
-from kraftd.groups.java_hashes import hash_map_order, partition_for, string_hash
 from kraftd.groups.other_group import OtherGroup
 from kraftd.groups.records import (
     CoordinatorRecord,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.nodes import broker_listener
+from kraftd.ground.java_hashes import partition_for
 from kraftd.ground.pace import Pace, Slices
-from kraftd.groups.java_hashes import partition_for
 from kraftd.groups.share_state.key import parse_key
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraftd.requests.permission import Permission

@@ -8,6 +8,7 @@ from __future__ import annotations
 from struct import error as StructError
 from struct import unpack_from
 
+from kraftd.ground.java_hashes import hash_map_order
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.classic.member import MEMBER_BYTES, ClassicMember, Protocols
 from kraftd.groups.classic.memory import MemberMemory
@@ -21,7 +22,6 @@ from kraftd.groups.classic.states import (
     ClassicState,
 )
 from kraftd.groups.group import GroupType, RetentionStart
-from kraftd.groups.java_hashes import hash_map_order
 from kraftd.groups.offsets.committed import Committed
 from kraftd.groups.records import CoordinatorRecord, group_record
 from kraftd.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from kraftd.ground.java_hashes import hash_map_order
 from kraftd.groups.call import Metadata
 from kraftd.groups.consumer.assignors.spec import (
     MEMBERS_A_SLICE,
@@ -23,7 +24,6 @@ from kraftd.groups.consumer.assignors.spec import (
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import Resolved, target_epoch_record, target_record
-from kraftd.groups.java_hashes import hash_map_order
 from kraftd.groups.records import CoordinatorRecord
 
 TOPICS_A_SLICE = 2000

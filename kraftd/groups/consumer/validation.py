@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kraftd.ground.java_hashes import hash_map_order
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
-from kraftd.groups.java_hashes import hash_map_order
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.wire.error_code import ErrorCode
 

@@ -10,6 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import ceil
 
+from kraftd.ground.java_hashes import (
+    HashTable,
+    copied_index_order,
+    grown_order,
+    int_hash,
+    new_map_buckets,
+    uuid_hash,
+)
 from kraftd.groups.consumer.assignors.spec import (
     Assigned,
     GroupSpec,
@@ -17,14 +25,6 @@ from kraftd.groups.consumer.assignors.spec import (
     Partitions,
     Slices,
     Uuid,
-)
-from kraftd.groups.java_hashes import (
-    HashTable,
-    copied_index_order,
-    grown_order,
-    int_hash,
-    new_map_buckets,
-    uuid_hash,
 )
 
 SIMPLE = "simple"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from kraftd.ground.java_hashes import hash_map_order
 from kraftd.groups.call import Metadata
 from kraftd.groups.consumer.assignors.spec import (
     MEMBERS_A_SLICE,
@@ -16,7 +17,6 @@ from kraftd.groups.consumer.assignors.spec import (
     Slices,
 )
 from kraftd.groups.consumer.target import SubscribedTopics
-from kraftd.groups.java_hashes import hash_map_order
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.share.assignor import assign_simply
 from kraftd.groups.share.group import ShareGroup

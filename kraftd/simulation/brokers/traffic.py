@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kraftd.groups.java_hashes import partition_for
+from kraftd.ground.java_hashes import partition_for
 from kraftd.log.data.data_log import DataLog
 from kraftd.messages.create_topics_request import (
     CreatableTopicConfig,

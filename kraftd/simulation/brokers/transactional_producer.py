@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.groups.java_hashes import partition_for
+from kraftd.ground.java_hashes import partition_for
 from kraftd.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest

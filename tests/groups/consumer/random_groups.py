@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterator
 from random import Random
 from typing import Any, TypeVar
 
+from kraftd.ground.java_hashes import grown_order, hash_map_order, uuid_hash
 from kraftd.groups.consumer.assignors import ASSIGNORS
 from kraftd.groups.consumer.assignors.spec import Assigned, GroupSpec, MemberSpec, Partitions
-from kraftd.groups.java_hashes import grown_order, hash_map_order, uuid_hash
 from kraftd.groups.share.assignor import assign_simply
 from kraftd.types import uuid_text
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.ground.java_hashes import copied_index_order, copied_order, int_hash
 from kraftd.groups import shard
 from kraftd.groups.call import Call
 from kraftd.groups.consumer import reconciling, replay
@@ -23,7 +24,6 @@ from kraftd.groups.consumer.assignors.uniform import assign_uniformly
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.groups.consumer.owners import MANY
-from kraftd.groups.java_hashes import copied_index_order, copied_order, int_hash
 from kraftd.groups.records import CoordinatorRecord, KeyAndValue, encode_record
 from kraftd.groups.share.assignor import assign_simply
 from kraftd.groups.state import FEW_TOPICS

@@ -8,8 +8,8 @@ import time
 from itertools import count
 from typing import Any
 
+from kraftd.ground.java_hashes import partition_for
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.java_hashes import partition_for
 from kraftd.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse

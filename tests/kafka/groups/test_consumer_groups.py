@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kraftd.ground.java_hashes import int_hash, string_hash
 from kraftd.groups.consumer.group import ConsumerGroup
-from kraftd.groups.java_hashes import int_hash, string_hash
 from kraftd.groups.migration.embedded import assignment_of
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest

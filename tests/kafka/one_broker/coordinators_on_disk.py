@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kraftd.groups.java_hashes import partition_for
+from kraftd.ground.java_hashes import partition_for
 from kraftd.groups.share_state.key import SharePartitionKey
 from kraftd.messages import (
     initialize_share_group_state_request,

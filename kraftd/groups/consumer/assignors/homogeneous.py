@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby, islice
 from operator import itemgetter
 
+from kraftd.ground.java_hashes import copied_index_order, copied_order, grown_order, uuid_hash
 from kraftd.groups.consumer.assignors.spec import (
     PARTITIONS_A_MEMBER,
     PARTITIONS_A_SLICE,
@@ -15,7 +16,6 @@ from kraftd.groups.consumer.assignors.spec import (
     Slices,
     Uuid,
 )
-from kraftd.groups.java_hashes import copied_index_order, copied_order, grown_order, uuid_hash
 
 TopicPartition = tuple[Uuid, int]
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from kraftd.groups.java_hashes import HashTable, buckets_for, uuid_hash
+from kraftd.ground.java_hashes import HashTable, buckets_for, uuid_hash
 
 Uuid = bytes
 Partitions = Mapping[Uuid, AbstractSet[int]]  # by topic id
