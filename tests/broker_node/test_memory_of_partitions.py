@@ -15,7 +15,7 @@ from kraftd.partition.partition import Partition
 from tests.broker_node.harness import BrokerHarness
 
 OWN = (Hosted, Partition, InSyncReplicas, DataLog, DataSegment, EpochCache, list, tuple, str, int, float)
-MOST_BYTES = 720
+MOST_BYTES = 728
 
 
 def objects_of(hosted: Hosted) -> dict[int, object]:
