@@ -79,6 +79,16 @@ def restarted(harness: BrokerHarness, tmp_path: Path, disk: Any = None) -> Broke
     return after
 
 
+def half_moved(harness: BrokerHarness) -> tuple[str, str, bytes]:
+    """Begin a move that the controller does not accept: where the log is, where it goes, and its records."""
+    present, target = harness.directories.logs[KEY].parent, other(harness)
+    harness.produce("t", records(5, producer_id=7, producer_epoch=0, base_sequence=0))
+    harness.wire.is_cut_off = True
+    assert move(harness, target) is ErrorCode.NONE
+    harness.pass_time(200)
+    return present, target, content(harness)
+
+
 def test_a_log_moves_with_its_records_and_producers__kip113(harness: BrokerHarness) -> None:
     target = other(harness)
     first = records(3, producer_id=7, producer_epoch=0, base_sequence=0)
@@ -275,11 +285,7 @@ def test_a_move_that_cannot_be_is_refused_as_in_kafka__kip113(harness: BrokerHar
 def test_a_directory_that_fails_during_a_move_takes_only_the_future_log__kip858(
     harness: BrokerHarness,
 ) -> None:
-    present, target = harness.directories.logs[KEY].parent, other(harness)
-    harness.produce("t", records(5))
-    harness.wire.is_cut_off = True
-    move(harness, target)
-    harness.pass_time(200)
+    present, target, _ = half_moved(harness)
 
     def fault(operation: str, path: str) -> None:
         if path.startswith(f"{target}/"):
@@ -298,11 +304,7 @@ def test_a_directory_that_fails_during_a_move_takes_only_the_future_log__kip858(
 def test_a_future_log_of_a_failed_directory_replaces_no_other__kip858(
     harness: BrokerHarness,
 ) -> None:
-    present, target = harness.directories.logs[KEY].parent, other(harness)
-    harness.produce("t", records(5))
-    harness.wire.is_cut_off = True
-    move(harness, target)
-    harness.pass_time(200)
+    present, target, _ = half_moved(harness)
     harness.directories.fail(target, StorageFailure("the disk is gone"))
     harness.executor.futures.replace(ReplaceLog(*KEY))  # the controller had accepted the new directory
     harness.timer.run_soon()
@@ -313,11 +315,7 @@ def test_a_future_log_of_a_failed_directory_replaces_no_other__kip858(
 
 
 def test_a_future_log_that_is_being_flushed_keeps_its_name_until_then__kip113(harness: BrokerHarness) -> None:
-    target = other(harness)
-    harness.produce("t", records(5))
-    harness.wire.is_cut_off = True
-    move(harness, target)
-    harness.pass_time(200)
+    half_moved(harness)
     harness.produce("t", records(2))
     harness.pass_time(1_000)
     future = harness.directories.futures[KEY]
@@ -358,11 +356,7 @@ def test_a_move_to_a_full_disk_goes_on_when_there_is_room__kip113(harness: Broke
 
 
 def test_a_move_goes_on_after_a_kill__kip113(harness: BrokerHarness, tmp_path: Path) -> None:
-    target = other(harness)
-    harness.produce("t", records(5))
-    harness.wire.is_cut_off = True
-    move(harness, target)
-    harness.pass_time(200)
+    _, target, _ = half_moved(harness)
     harness.produce("t", records(2))
     before = content(harness)
     after = restarted(harness, tmp_path)
@@ -373,16 +367,6 @@ def test_a_move_goes_on_after_a_kill__kip113(harness: BrokerHarness, tmp_path: P
 def full_for_futures(operation: str, path: str) -> None:
     if "-future/" in path and operation in ("create", "write"):
         raise DiskFull(f"cannot {operation} {path}: no space left on device. Make room on that disk")
-
-
-def half_moved(harness: BrokerHarness) -> tuple[str, str, bytes]:
-    """Kill the broker while a log moves: where it is, where it is to go, and its records."""
-    present, target = harness.directories.logs[KEY].parent, other(harness)
-    harness.produce("t", records(5, producer_id=7, producer_epoch=0, base_sequence=0))
-    harness.wire.is_cut_off = True
-    assert move(harness, target) is ErrorCode.NONE
-    harness.pass_time(200)
-    return present, target, content(harness)
 
 
 def test_a_future_log_whose_recovery_finds_no_room_waits_for_it_alone__kip113(
