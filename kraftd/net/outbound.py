@@ -242,8 +242,7 @@ class Channel:
     ) -> None:
         """Write the request that was framed last, whose answer is due until then."""
         self._in_flight.append(_InFlight(tag, self._correlation_id, key, version, deadline_ms))
-        if self._timer is None:
-            self._watch()
+        self._watch()
         assert self._link is not None
         self._link.write(parts)
 

@@ -301,8 +301,7 @@ def continues(partition: Partition, headers: list[BatchHeader], size_bytes: int)
 
 def append_judged(partition: Partition, headers: list[BatchHeader], view: memoryview) -> AppendBatches:
     """Append batches, whose bytes are one view. Raises ProducerError."""
-    base, last = headers[0].base_offset, headers[-1]
-    end = last.base_offset + last.last_offset_delta + 1
+    base, end = headers[0].base_offset, headers[-1].next_offset
     aborted: list[CompletedTransaction] = []
     at = 0
     for header in headers:

@@ -290,7 +290,7 @@ class Fetcher:
     def answered_steadily(self, now_ms: int) -> None:
         """Its answer is there, of the same session."""
         self._under_way -= 1
-        self.session.epoch += 1
+        self.session.answered(self.session.id)
         self.times.answered(now_ms)
 
     def replicated(self, key: Key, followed: Followed, partition: Partition, end_offset: int) -> None:

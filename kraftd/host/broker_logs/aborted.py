@@ -18,8 +18,7 @@ def aborted_among(log: DataLog, offset: int, data: Buffer, pace: Pace) -> Slices
     A read may end long before what it asked for: its limits are those of bytes and of a segment. Raises
     CorruptStorage.
     """
-    segments = log.segments_with_aborted(offset)
-    if not segments:
+    if not log.segments_with_aborted(offset):
         return []
     at, end_offset = 0, offset
     while at < len(data):
@@ -29,4 +28,4 @@ def aborted_among(log: DataLog, offset: int, data: Buffer, pace: Pace) -> Slices
         end_offset = headers[-1].next_offset
         if pace.spent(len(headers) // _HEADERS_A_US):
             yield
-    return log.files.aborted(segments, offset, end_offset)
+    return log.aborted_transactions(offset, end_offset)

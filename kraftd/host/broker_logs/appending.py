@@ -102,11 +102,7 @@ class Appends:
         if log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
         try:
-            producers = partial(self._snapshot_of, key, append.base_offset)
-            if append.aborted:
-                append_batches(log, append, now_ms, producers)
-            else:
-                log.append(append.views, append.headers, now_ms, producers)
+            append_batches(log, append, now_ms, partial(self._snapshot_of, key, append.base_offset))
         except StorageError as error:
             self._failed(key, log, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
